@@ -87,6 +87,24 @@ static long long all_calls(void)
     return calls;
 }
 
+/* Ends the jobs of the last claim, to retry each sooner than those before it. */
+static void end_all(struct args *a, enum settle_verb verb, int64_t number)
+{
+    bool fail = verb == SETTLE_RETRY || verb == SETTLE_DEAD;
+
+    if (fail)
+        settle_failed(a, SETTLED);
+    for (int k = 0; k < SETTLED; k++)
+        if (fail)
+            settle_token(a, turns.claim.leases[k].token);
+        else
+            settle_end(a, verb, turns.claim.leases[k].token, number, "why");
+    if (fail)
+        settle_cause(a, verb, false, SETTLED, "why");
+    for (int k = 0; verb == SETTLE_RETRY && k < SETTLED; k++)
+        settle_delay(a, number - k);
+}
+
 /* Ends of one kind are written together: an end takes less than one command, whatever the number of groups that are on duty, of attempts that
  * failed, of pauses that the provider asks for. */
 SCENE_TEST(test_ends_that_are_not_done_are_written_together)
@@ -113,9 +131,7 @@ SCENE_TEST(test_ends_that_are_not_done_are_written_together)
               ",bnight;{\"id\":\"j' .. i .. '\",\"type\":\"t\"}') end\n");
         assert_int_equal(claim("w", SETTLED, 0), SETTLED);
         settle_request(&a, PREFIX, turns.now_us, "w");
-        for (int k = 0; k < SETTLED; k++) /* each sooner than those before it */
-            settle_end(&a, cases[i].verb, turns.claim.leases[k].token,
-                       cases[i].verb == SETTLE_RETRY ? cases[i].number - k : cases[i].number, "why");
+        end_all(&a, cases[i].verb, cases[i].number);
         redis_do("CONFIG", "RESETSTAT");
         assert_int_equal(settled(&a), 0);
         assert_in_range(all_calls(), 1, SETTLED - 1);

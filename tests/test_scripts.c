@@ -80,6 +80,51 @@ WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
     assert_int_equal(turns_check().leased, 0);
 }
 
+/* Those of a call that failed alike are written as if each had been alone: with heads of any kind, and without; one is there twice. */
+WORKER_TEST(test_jobs_that_fail_together_are_settled_each_for_itself)
+{
+    static const struct {
+        enum settle_verb verb;
+        int64_t delay_us;
+        const char *reason;
+        size_t count;
+    } causes[] = {{SETTLE_RETRY, 5000000, "no, luck", 3},
+                  {SETTLE_DEAD, 0, "bad\nluck", 2},
+                  {SETTLE_RETRY, 7000000, "", 2}};
+    struct args a = {0};
+
+    use_secret();
+    push("default", "{\"id\":\"a\",\"type\":\"t\"}");
+    push("default", "@0,0,0,s" SECRET ",t-JDOAv-;{\"id\":\"b\",\"type\":\"t\"}");
+    push("default", "@0,0,0,s" SECRET ",t-JDOAv0;{\"id\":\"c\",\"type\":\"t\"}");
+    push("default", "{\"id\":\"d\",\"type\":\"t\"}");
+    push("default", "@0,0,0,s" SECRET ",t-JDOAv-;{\"id\":\"e\",\"type\":\"t\"}");
+    push("default", "@0,0,0,s" SECRET ",t-JDOAv-;{\"id\":\"f\",\"type\":\"t\"}");
+    assert_int_equal(claim("w", 6, 0), 6);
+    settle_request(&a, PREFIX, turns.now_us, "w");
+    settle_failed(&a, 7);
+    for (int i = 0; i < 7; i++)
+        settle_token(&a, tokens[i % 6]);
+    for (size_t i = 0; i < COUNT(causes); i++) {
+        settle_cause(&a, causes[i].verb, false, causes[i].count, causes[i].reason);
+        for (size_t k = 0; causes[i].verb == SETTLE_RETRY && k < causes[i].count; k++)
+            settle_delay(&a, causes[i].delay_us + (int64_t)k);
+    }
+    assert_int_equal(settled(&a), 1);
+    expect_counters("t", "retried 4, scheduled 4, dead 2, stale 1");
+    expect_text("l w:1.-- default/t/\n@1,0,0,e1795000000000000:no%2C luck;{\"id\":\"a\",\"type\":\"t\"}\n"
+                "l w:1.-0 default/t/\n@1,0,0,s" SECRET
+                ",t-JDOAv-,e1795000000000000:no%2C luck;{\"id\":\"b\",\"type\":\"t\"}\n"
+                "l w:1.-1 default/t/\n@1,0,0,s" SECRET
+                ",t-JDOAv0,e1795000000000000:no%2C luck;{\"id\":\"c\",\"type\":\"t\"}\n"
+                "l w:1.-4 default/t/\n@1,0,0,s" SECRET ",t-JDOAv-;{\"id\":\"f\",\"type\":\"t\"}",
+                "ZRANGE", PREFIX "later", "0", "-1");
+    expect_text("w:1.-2 default/t/ bad luck\n@1,0,0;{\"id\":\"d\",\"type\":\"t\"}\n"
+                "w:1.-3 default/t/ bad luck\n@1,0,0,s" SECRET ",t-JDOAv-;{\"id\":\"e\",\"type\":\"t\"}",
+                "ZRANGE", PREFIX "dead", "0", "-1");
+    turns_check();
+}
+
 /* Settles n jobs of a run of `type`; returns how many were stale. */
 static int64_t settle_run_of(const char *type, const char *batch, struct span first, size_t n)
 {
@@ -489,18 +534,23 @@ WORKER_TEST(test_wrong_arguments_change_nothing)
     turns.now_us += SECOND_US;
     expect_refused(WORDS(
         "settle",
-        "settle w | gone TOKEN 0 _ | %s%d TOKEN 0 _ | retry | retry TOKEN | retry TOKEN 5 | retry TOKEN _ _",
-        "settle w retry TOKEN | soon _ | nan _ | inf _ | -5 _ | 0.5 _",
+        "settle w | gone TOKEN 0 _ | %s%d TOKEN 0 _ | failed | failed 1 | failed 1 TOKEN | failed 2 TOKEN",
+        "settle w failed | 1 TOKEN retry | 1 TOKEN retry 1 | 1 TOKEN retry 1 x | 1 TOKEN retry 2 x 5 5",
+        "settle w failed | 0 TOKEN dead 1 x | nan TOKEN dead 1 x | 1.5 TOKEN dead 1 x | 4001 TOKEN dead 1 x",
+        "settle w failed 1 TOKEN retry 1 x | soon | nan | inf | -5 | 0.5",
+        "settle w failed 2 TOKEN TOKEN | dead 1 x | retry 2 x 5 | dead 0 x dead 2 x | dead 3 x | dead nan x",
+        "settle w failed 1 | TOKEN gone 1 x | TOKEN dead 1 | _ dead 1 x | @ wrong 1 x | 1.--/default/ dead 1 "
+        "x",
         "settle w throttled TOKEN | -2 _ | -0.5 _ | _ _ | 5",
-        "settle w | back TOKEN -1 _ | dead TOKEN -1 x | cost TOKEN | cost TOKEN 3 | cost TOKEN many _",
+        "settle w | back TOKEN -1 _ | cost TOKEN | cost TOKEN 3 | cost TOKEN many _",
         "settle w cost | TOKEN -1 _ | TOKEN 1.5 _ | TOKEN nan _ | @ 1 _ | TOKEN 2 _ done t _ 9",
         "settle w back | 1.--*x/default/t/ 0 _ | 1.--@5*/default/t/~ 0 _ | 1.--/default/t/~a:b 0 _ | @ 0 _",
-        "settle w | back 1.--/default 0 _ | back 1.--/de:fault/t/ 0 _ | dead _ 0 x | done | done t",
+        "settle w | back 1.--/default 0 _ | back 1.--/de:fault/t/ 0 _ | done | done t",
         "settle w done t | _ | _ 0 | _ x TOKEN | _ 2 TOKEN | _ nan TOKEN | _ 1.5 TOKEN TOKEN | _ 4001 TOKEN",
         "settle w | done a:t _ 1 TOKEN | run t _ 2 | run t _ 0 TOKEN | run t _ 1.5 TOKEN",
         "settle w run t _ | nan TOKEN | 4001 TOKEN | 100 1.yz/default/t/ | 2 1.-/default/t/",
         "settle w run | t _ 2 1.---/default/t/ | a:t _ 1 TOKEN | t b:c 1 TOKEN | t _ 1 TOKEN TOKEN",
-        "settle w | done t b:c 1 TOKEN | dead TOKEN 0 x done t _ 9 | done t _ 1 TOKEN dead TOKEN 0",
+        "settle w | done t b:c 1 TOKEN | failed 1 TOKEN dead 1 x done t _ 9 | done t _ 1 TOKEN failed",
         "promote", "promote | _ | 0 | -1 | 1001 | nan | 1.5 | many", "claim",
         "claim | w | w g 1 1 0 10 0 0 0 _ | w g 1 1 0 10 0 0 0 _ 1 | w g 1 1 0 10 0 0 0 _ 0 default t",
         "claim w g 1 1 0 10 0 0 0 _ | 3 default t | x default t | nan default t | 1 de:fault t",

@@ -614,6 +614,53 @@ static void claim_unregistered(struct worker *worker)
 
 /* ---- Ends */
 
+/* Those that have failed and are not settled yet; a worker settles them together. */
+static struct failed {
+    enum settle_verb verb;
+    struct span token;
+    int64_t number;
+    const char *reason;
+} failed[SIM_JOBS];
+static int failed_count;
+
+static void end_by(struct args *a, enum settle_verb verb, struct span token, int64_t number,
+                   const char *reason)
+{
+    if (verb == SETTLE_RETRY || verb == SETTLE_DEAD)
+        failed[failed_count++] = (struct failed){verb, token, number, reason ? reason : ""};
+    else
+        settle_end(a, verb, token, number, reason);
+}
+
+static bool fails_like(const struct failed *one, const struct failed *other)
+{
+    const char *lane = memchr(one->token.at, '/', one->token.len);
+    const char *of_other = memchr(other->token.at, '/', other->token.len);
+    size_t len = (size_t)(one->token.at + one->token.len - lane);
+
+    return one->verb == other->verb && strcmp(one->reason, other->reason) == 0 &&
+           len == (size_t)(other->token.at + other->token.len - of_other) && memcmp(lane, of_other, len) == 0;
+}
+
+static void end_failed(struct args *a)
+{
+    int n;
+
+    if (failed_count == 0)
+        return;
+    settle_failed(a, (size_t)failed_count);
+    for (int i = 0; i < failed_count; i++)
+        settle_token(a, failed[i].token);
+    for (int i = 0; i < failed_count; i += n) {
+        for (n = 1; i + n < failed_count && fails_like(&failed[i + n], &failed[i]) && sim_pick(0, 5) > 0;)
+            n++;
+        settle_cause(a, failed[i].verb, false, (size_t)n, failed[i].reason);
+        for (int k = i; failed[i].verb == SETTLE_RETRY && k < i + n; k++)
+            settle_delay(a, failed[k].number);
+    }
+    failed_count = 0;
+}
+
 /* The verbs of a job's life, and what a failure leaves. */
 static void end_alive(struct args *a, int n, enum settle_verb verb, int64_t delay_us)
 {
@@ -624,7 +671,7 @@ static void end_alive(struct args *a, int n, enum settle_verb verb, int64_t dela
                                                          : verb == SETTLE_FINISH      ? keep_ms
                                                                                       : 0;
 
-    settle_end(a, verb, sim_token(n), number, sim_reason(reason));
+    end_by(a, verb, sim_token(n), number, sim_reason(reason));
     if (verb == SETTLE_FINISH) {
         job->remembered = keep_ms > 0;
         sim_end_job(n, SIM_DONE);
@@ -666,15 +713,15 @@ static void end_job(struct args *a, int n, enum settle_verb verb, bool unstarted
     if (verb == SETTLE_THROTTLED && sim_chance(2))
         delay_us = SETTLE_NO_TIME;
     if (verb != SETTLE_FINISH && (sim_ends_cancelled(n) || ends_with_batch(n, verb))) {
-        settle_end(a, verb, sim_token(n), verb == SETTLE_INTERRUPTED ? INTERRUPTED_MOST : unstarted, "no");
+        end_by(a, verb, sim_token(n), verb == SETTLE_INTERRUPTED ? INTERRUPTED_MOST : unstarted, "no");
         return;
     }
     if (verb > SETTLE_DEAD || (sim.lives && verb == SETTLE_RETRY)) {
         end_alive(a, n, verb, delay_us);
         return;
     }
-    settle_end(a, verb, sim_token(n), verb == SETTLE_BACK ? unstarted : delay_us,
-               verb == SETTLE_DEAD ? "no\nway" : NULL);
+    end_by(a, verb, sim_token(n), verb == SETTLE_BACK ? unstarted : delay_us,
+           verb == SETTLE_DEAD ? "no\nway" : NULL);
     if (verb == SETTLE_DEAD) {
         job->attempts++;
         if (job->batch >= 0)
@@ -814,7 +861,10 @@ static void settle_some(struct worker *worker)
         if (sim_jobs[n].place == SIM_WAITING)
             back[back_count++] = n;
         again = n;
+        if (sim_chance(8))
+            end_failed(&a);
     }
+    end_failed(&a);
     end_done(&a, list, kept);
     if (again >= 0)
         settle_end(&a, SETTLE_RETRY, sim_token(again), 0, NULL);

@@ -89,18 +89,10 @@ function heads.failed(attrs, reason)
     return attrs .. ',e' .. us(now) .. ':' .. last_escaped
 end
 
-local tried, tried_head, tried_reason, tried_us -- the head that attempted() gave last, and of what
-
--- Returns the head of an entry after one attempt more, which failed for that reason (nil: attrs do not say so), and where its body begins.
+-- Returns the head of an entry after one attempt more, which failed for that reason; nil: attrs do not say so.
 function heads.attempted(entry, reason)
-    local at = read_head(entry)
-    local before = at and head or ''
-    if before ~= tried_head or reason ~= tried_reason or now ~= tried_us then
-        local attempts, interrupted, throttled, _, attrs = heads.read(before)
-        tried = heads.write(attempts + 1, interrupted, throttled, '', reason and heads.failed(attrs, reason) or attrs)
-        tried_head, tried_reason, tried_us = before, reason, now
-    end
-    return tried, at or 1
+    local attempts, interrupted, throttled, _, attrs = heads.read(entry)
+    return heads.write(attempts + 1, interrupted, throttled, '', reason and heads.failed(attrs, reason) or attrs)
 end
 
 -- Returns when the job failed last, us, and why; nil: it has not.

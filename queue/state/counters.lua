@@ -5,16 +5,13 @@ local counters = {}
 -- Counts. It must not fail a script that moves jobs: where the counters are something else, nothing is counted.
 function counters.add(name, what, n) return call_safe('HINCRBY', P .. 'stats:' .. name, what, n == 1 and '1' or digits(n)) end
 
--- Counts each of a list of {type =}, where it has one, as what, and as also if that is said.
-function counters.add_all(jobs, what, also)
+-- Counts each of a list of {type =}, where it has one.
+function counters.add_all(jobs, what)
     local counts = {}
     for _, job in ipairs(jobs) do
         if job.type then counts[job.type] = (counts[job.type] or 0) + 1 end
     end
-    for name, n in pairs(counts) do
-        counters.add(name, what, n)
-        if also then counters.add(name, also, n) end
-    end
+    for name, n in pairs(counts) do counters.add(name, what, n) end
 end
 
 -- Returns a counter as a number; 0 where it is no whole number.

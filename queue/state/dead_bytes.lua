@@ -48,14 +48,14 @@ local function add(bytes, jobs)
     call_safe('HINCRBY', P .. 'dead_bytes', 'jobs', us(jobs))
 end
 
--- Counts records that were added now.
+-- Counts records that were added now, each behind its score.
 function dead_bytes.added(records)
     load()
     if state.wrong then return end
-    if call('ZCARD', P .. 'dead') == #records then begin(false) end
+    if call('ZCARD', P .. 'dead') == #records / 2 then begin(false) end
     local bytes, jobs = 0, 0
-    for _, record in ipairs(records) do
-        if is_counted(now, record) then bytes, jobs = bytes + #record, jobs + 1 end
+    for i = 2, #records, 2 do
+        if is_counted(now, records[i]) then bytes, jobs = bytes + #records[i], jobs + 1 end
     end
     if jobs > 0 then add(bytes, jobs) end
 end

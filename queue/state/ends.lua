@@ -130,40 +130,35 @@ function ends.look(name)
 end
 
 -- Frees a lock. at: where the body begins in the entry.
-local function unlock(key, entry, at)
+function ends.unlock(key, entry, at)
     local holder = call_safe('GET', P .. 'unique:' .. key)
     if type(holder) == 'string' and holder == body.id(entry, at) then call_safe('DEL', P .. 'unique:' .. key) end
 end
 
+function ends.lock_of(attrs) return heads.attr(attrs, 'u') or heads.attr(attrs, 'w') end
+
 -- Frees the lock of a job that starts, if it holds it that long.
 function ends.started(entry)
     local attrs, at = heads.attrs_of(entry)
-    unlock(heads.attr(attrs, 'w'), entry, at)
+    ends.unlock(heads.attr(attrs, 'w'), entry, at)
 end
 
-local function count_batches(entries, what, unlocks)
+-- Counts jobs that have ended as done, dead or cancelled.
+function ends.jobs(entries, what)
     local batches, known, batch, key = {}, nil, nil, nil
     for _, entry in ipairs(entries) do
         local attrs, at = heads.attrs_of(entry)
-        if attrs ~= known then
-            known, batch, key = attrs, heads.attr(attrs, 'b'), unlocks and (heads.attr(attrs, 'u') or heads.attr(attrs, 'w'))
-        end
+        if attrs ~= known then known, batch, key = attrs, heads.attr(attrs, 'b'), ends.lock_of(attrs) end
         if batch then batches[batch] = (batches[batch] or 0) + 1 end
-        if key then unlock(key, entry, at) end
+        if key then ends.unlock(key, entry, at) end
     end
     for name, n in pairs(batches) do ends.batch(name, what, n) end
 end
 
--- Counts jobs that have ended as done, dead or cancelled.
-function ends.jobs(entries, what) count_batches(entries, what, true) end
-
--- Counts attempts that have failed.
-function ends.failed(entries) count_batches(entries, 'failed', false) end
-
 -- Lets a dead job run again: its batch has not ended, and its lock is taken unless another job holds it now.
 function ends.revive(entry)
     local _, _, _, text, attrs = heads.read(entry)
-    local batch, key = heads.attr(attrs, 'b'), heads.attr(attrs, 'u') or heads.attr(attrs, 'w')
+    local batch, key = heads.attr(attrs, 'b'), ends.lock_of(attrs)
     if batch and read_batch(batch) then
         call_safe('HINCRBY', P .. 'batch:' .. batch, 'dead', -1)
         call_safe('HDEL', P .. 'batch:' .. batch, 'ended')
@@ -171,19 +166,24 @@ function ends.revive(entry)
     if key then call_safe('SET', P .. 'unique:' .. key, body.id(text) or '', 'NX') end
 end
 
--- Buries jobs, {tag =, lane =, type =, reason =, entry =} each, with the reason in one line. This is the only way into the dead jobs: types,
--- batches and locks know of it. lane: "<queue>//" or "//", and no type, where that is not known.
+-- Puts records into dead, with their scores as ZADD takes them. This is the only way into the dead jobs: who calls it lets types, batches and locks
+-- know of it.
+function ends.bury_records(records)
+    push('ZADD', P .. 'dead', records)
+    dead_bytes.added(records)
+end
+
+-- Buries jobs, {tag =, lane =, type =, reason =, entry =} each, with the reason in one line. lane: "<queue>//" or "//", and no type, where that is
+-- not known.
 function ends.bury_all(jobs)
     if #jobs == 0 then return end
-    local added, records, entries, at, reason, line = {}, {}, {}, us(now), nil, nil
+    local records, entries, at, reason, line = {}, {}, us(now), nil, nil
     for i, job in ipairs(jobs) do
         if job.reason ~= reason then reason, line = job.reason, ' ' .. job.reason:gsub('%c', ' ') .. '\n' end
         entries[i] = heads.cleared(job.entry)
-        records[i] = job.tag .. ' ' .. lane_names.usual(job.lane) .. line .. entries[i]
-        added[2 * i - 1], added[2 * i] = at, records[i]
+        records[2 * i - 1], records[2 * i] = at, job.tag .. ' ' .. lane_names.usual(job.lane) .. line .. entries[i]
     end
-    push('ZADD', P .. 'dead', added)
-    dead_bytes.added(records)
+    ends.bury_records(records)
     counters.add_all(jobs, 'dead')
     ends.jobs(entries, 'dead')
 end

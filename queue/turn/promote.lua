@@ -26,7 +26,7 @@ local function plan(record, moves)
     local header, entry = header_of(record)
     local queue, name = (header or ''):match('^q %S+ ([%w_.-]+) ([%w_.-]+)$')
     local into = (header or ''):match('^l %S+ ([%w_.-]+!?/[%w_.-]+/[%w_.-]*)$')
-    local wrong = queue and check.wrong_kind('queue:' .. queue, 'list') or into and lane.wrong(into)
+    local wrong = queue and check.wrong_kind('queue:' .. queue, 'list') or into and not moves.entries[into] and lane.wrong(into)
     if not queue and not into then
         moves.dead[#moves.dead + 1] = {lane = '//', reason = 'this record of `later` cannot be read', entry = record}
     elseif into and wrong then

@@ -6,15 +6,18 @@
 -- ARGV: now, worker, then any number of
 --         "done"  type batch n token * n   batch: of all of them, '' for none
 --         "run"   type batch n token       the same of n jobs whose tokens differ in the index alone: it goes up by one, from that token on
+--         "failed" n token * n             behind it stands, for all of these in their order, why jobs have failed whose tokens differ
+--                                          before the lane alone:
+--             "retry" n reason delay_us * n  one more attempt used; runs again after the delay
+--             "dead"  n reason             one more attempt used, the last one
+--             "wrong" n reason             the same; they were found wrong and have not started, and give their slots back as well
 --         "finish" token keep_ms result    done: one with a unique lock, or that is to be remembered so long; one line of JSON, or ''
---         "retry" token delay_us reason    one more attempt used; runs again after the delay
 --         "throttled" token delay_us ""    the provider said stop: its limits pause that long (-1: it gave no time), for its key
 --                                          where they are keyed; back to the head of its lane, no attempt used
 --         "back"  token unstarted ""       handed back to the head of its lane as it is; unstarted 1: it has not started, and gives
 --                                          its slots back as well; else 0
 --         "interrupted" token most reason  its handler died: back to the head of its lane, counted as interrupted and not as an
 --                                          attempt; dead when that was so for the most-th time
---         "dead"  token unstarted reason   one more attempt used, the last one; a job that was found wrong has not started
 --         "cancelled" token unstarted ""   ended because it was cancelled: does not run again
 --         "cost"  token n ""               ends nothing: the job cost n in truth; its gates take or give back the difference
 -- role: worker
@@ -23,13 +26,13 @@
 -- time: when needed
 --
 -- format: any
--- uses: bell body cancelled check counters ends gate heads lane lane_names later_records lease leases settle_done stop types unspent wake
+-- uses: bell body cancelled check counters ends gate heads lane lane_names later_records lease leases settle_done settle_failed stop types unspent wake
 
 local paused -- the reply, if pauses began
 
 -- Lists of jobs for which the verbs of this call have decided. They are written together: one by one they take Redis twice as long. finish,
--- cancelled, dead: they have ended so. kept: some of these are remembered. retry, scheduled, back: they go to `later` after
--- an attempt that failed, to `later`, to the heads of their lanes. failed, returned: they are counted so.
+-- cancelled, dead: they have ended so. kept: some of these are remembered. scheduled, back: they go to `later`, to the heads of their lanes.
+-- returned: they are counted so.
 local went
 
 local function goes(where, job)
@@ -45,19 +48,15 @@ local function entries_of(jobs)
     return entries
 end
 
--- Puts jobs into later. have_failed: each has one attempt more, which failed for its reason.
-local function put_later(jobs, have_failed)
+local function put_later(jobs)
     if #jobs == 0 then return end
     local records, first = {}, jobs[1]
     for i, job in ipairs(jobs) do
-        local head, at = '', 1
-        if have_failed then head, at = heads.attempted(job.entry, job.reason) end
-        records[2 * i - 1] = us(now + job.delay_us)
-        records[2 * i] = 'l ' .. tag_of(job) .. ' ' .. job.lane .. '\n' .. head .. sub(job.entry, at)
+        records[2 * i - 1], records[2 * i] = us(now + job.delay_us), 'l ' .. tag_of(job) .. ' ' .. job.lane .. '\n' .. job.entry
         if job.delay_us < first.delay_us then first = job end
     end
     if later_records.put_all(records, now + first.delay_us) then bell.ring(first.queue) end
-    counters.add_all(jobs, 'scheduled', have_failed and 'retried')
+    counters.add_all(jobs, 'scheduled')
 end
 
 -- Keeps a done job for who asks what became of it: finished:<id> is "done <us> <worker> <attempts> <lane>[ <result>]\n<entry>". Returns its id;
@@ -106,8 +105,6 @@ end
 
 function verbs.cancelled(job) goes('cancelled', job) end
 
-function verbs.retry(job) goes('retry', job) end
-
 local function push_pause(token, pause_us, times)
     local n = #paused
     paused[n + 1], paused[n + 2], paused[n + 3] = token, us(pause_us), us(times)
@@ -127,13 +124,6 @@ function verbs.throttled(job)
     if stop.pause(job.type, job.key, pause_us) then return goes('back', job) end
     job.delay_us = pause_us
     goes('scheduled', job)
-end
-
-function verbs.dead(job)
-    local head, at = heads.attempted(job.entry)
-    job.entry = head .. sub(job.entry, at)
-    goes('failed', job)
-    goes('dead', job)
 end
 
 function verbs.back(job)
@@ -156,9 +146,6 @@ local function write_ends()
     ends.jobs(entries_of(went.finish), 'done')
     counters.add_all(went.finish, 'done')
     cancelled.end_leases(went.cancelled)
-    ends.failed(entries_of(went.failed))
-    ends.failed(entries_of(went.retry))
-    put_later(went.retry, true)
     put_later(went.scheduled)
     counters.add_all(went.returned, 'back')
     bury(went.dead)
@@ -175,10 +162,10 @@ end
 
 -- A suspect that ends so stays one. One that ends otherwise does so by the word of its handler, and did not kill its worker.
 local STAYS = {back = true, interrupted = true}
-local MAY_BE_UNSTARTED = {back = true, dead = true, cancelled = true}
+local MAY_BE_UNSTARTED = {back = true, cancelled = true}
 
 -- What the number of a verb is; of those that may be unstarted it says only that.
-local NUMBER = {finish = 'keep_ms', retry = 'delay_us', throttled = 'delay_us', interrupted = 'most', cost = 'cost'}
+local NUMBER = {finish = 'keep_ms', throttled = 'delay_us', interrupted = 'most', cost = 'cost'}
 
 -- Lanes that this call has read: {queue, type, key, usual =}. Jobs that end together are mostly of few.
 local lane_parts = {}
@@ -193,7 +180,7 @@ local function read_lane(name)
     return parts
 end
 
--- Reads one verb that is no "done"; returns what is wrong with it.
+-- Reads one verb that is of no group; returns what is wrong with it.
 local function read_end(ARGV, i, leaving, costs)
     local verb, token, n = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
     if not verbs[verb] then return 'settle: unknown verb ' .. tostring(verb) end
@@ -209,7 +196,7 @@ local function read_end(ARGV, i, leaving, costs)
                        unstarted = slot > 0 and slot or nil} -- its slot, which it gives back
 end
 
--- Adds each group of done jobs to `done`, and all others to costs and leaving. Returns what is wrong.
+-- Adds each group of done jobs to `done`, and all others but those that have failed to costs and leaving. Returns what is wrong.
 local function read_arguments(ARGV, done, leaving, costs)
     local i = 3
     while i <= #ARGV do
@@ -217,6 +204,9 @@ local function read_arguments(ARGV, done, leaving, costs)
             local group = settle_done.read(ARGV, i)
             if not group then return 'settle: ' .. ARGV[i] .. ' needs a type, a batch or nothing, a number, tokens' end
             done[#done + 1], i = group, group.behind
+        elseif ARGV[i] == 'failed' then
+            i = settle_failed.read(ARGV, i, #leaving)
+            if not i then return 'settle: failed needs a number, tokens, and why they have: numbers, reasons, delays' end
         else
             local wrong = read_end(ARGV, i, leaving, costs)
             if wrong then return wrong end
@@ -234,18 +224,17 @@ local function follow_suspect(job)
     end
 end
 
--- After these ends a job waits for long. Others come back at once, and a claim ends those of a cancelled batch.
-local WAITS_LONG = {retry = true, throttled = true}
-
--- Says what these attrs mean for a job that ends by that verb: {cancelled = (it, or the batch it is of, has been), suspect =}.
+-- Says what these attrs mean for a job that ends by that verb: {cancelled = (it, or the batch it is of, has been), suspect =}. A throttled job may
+-- wait for long. Others come back at once, and a claim ends those of a cancelled batch.
 local function meaning_of(attrs, verb)
-    local cancels = heads.attr(attrs, 'c') or WAITS_LONG[verb] and cancelled.batch_of(attrs)
+    local cancels = heads.attr(attrs, 'c') or verb == 'throttled' and cancelled.batch_of(attrs)
     return {cancelled = cancels and verb ~= 'finish', suspect = heads.attr(attrs, 'h')}
 end
 
--- Reads the leases of leaving jobs that are there, with entry and token. What was cancelled and is not done has ended as cancelled.
-local function read_leases(active, leaving)
-    local found, tokens, asked, known, n = {}, {}, {}, {}, 0
+-- Reads the leases of leaving jobs that are there, with entry and token. What was cancelled and is not done has ended as cancelled. known: tokens
+-- that this call has met.
+local function read_leases(active, leaving, known)
+    local found, tokens, asked, n = {}, {}, {}, 0
     local attrs, verb, is -- those of the job before, which are mostly the same
     for i, job in ipairs(leaving) do asked[i] = job.token end
     for first = 1, #asked, 4000 do
@@ -265,7 +254,7 @@ local function read_leases(active, leaving)
     return found, tokens
 end
 
-local KEYS_OF = {dead = 'dead', interrupted = 'dead', throttled = 'later', retry = 'later'}
+local KEYS_OF = {interrupted = 'dead', throttled = 'later'}
 local GOES_BACK = {back = true, interrupted = true, throttled = true}
 
 local function wrong_keys(leaving)
@@ -291,11 +280,11 @@ local function settle_ends(worker, leaving)
     local active = P .. 'active:' .. worker
     local wrong = check.wrong_kind('active:' .. worker, 'hash')
     if wrong then return nil, wrong end
-    local found, tokens = read_leases(active, leaving)
-    wrong = wrong_keys(found)
+    local found, tokens = read_leases(active, leaving, settle_failed.look(leaving))
+    wrong = wrong_keys(found) or settle_failed.wrong()
     if wrong then return nil, wrong end
     unspent.give_all(found)
-    went = {finish = {}, cancelled = {}, retry = {}, failed = {}, scheduled = {}, returned = {}, back = {}, dead = {}, kept = {}}
+    went = {finish = {}, cancelled = {}, scheduled = {}, returned = {}, back = {}, dead = {}, kept = {}}
     for _, job in ipairs(found) do verbs[job.verb](job) end
     for _, job in ipairs(found) do wake.release(job.token) end
     for _, job in ipairs(leaving) do
@@ -303,7 +292,7 @@ local function settle_ends(worker, leaving)
     end
     write_ends()
     push('HDEL', active, tokens)
-    return #leaving - #found
+    return #leaving - #found + settle_failed.write()
 end
 
 -- Notes in `types` that jobs of these types say what they cost in truth.
@@ -347,14 +336,16 @@ local function settle_all(ARGV)
     local worker, done, leaving, costs = ARGV[2], {}, {}, {}
     paused, lane_parts = {''}, {}
     if not worker then return refuse('settle: no worker') end
+    settle_failed.begin(worker)
     local wrong, stale = read_arguments(ARGV, done, leaving, costs), 0
     if wrong then return refuse('%s', wrong) end
-    if #costs + #leaving > 0 then read_clock() end -- most settle says nothing but "done"
+    local leaves = #leaving > 0 or settle_failed.is_any()
+    if #costs > 0 or leaves then read_clock() end -- most settle says nothing but "done"
     if #costs > 0 then
         wrong = settle_costs(worker, costs)
         if wrong then return check.refuse_key(wrong) end
     end
-    if #leaving > 0 then
+    if leaves then
         stale, wrong = settle_ends(worker, leaving)
         if wrong then return check.refuse_key(wrong) end
     end

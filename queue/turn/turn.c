@@ -72,16 +72,40 @@ void settle_cost(struct args *a, struct span token, int64_t cost)
     args_add(a, "");
 }
 
+void settle_failed(struct args *a, size_t n)
+{
+    args_add(a, "failed");
+    args_add_int(a, (int64_t)n);
+}
+
+void settle_cause(struct args *a, enum settle_verb verb, bool unstarted, size_t n, const char *reason)
+{
+    args_add(a, verb == SETTLE_RETRY ? "retry" : unstarted ? "wrong" : "dead");
+    args_add_int(a, (int64_t)n);
+    args_add(a, reason ? reason : "");
+}
+
+void settle_delay(struct args *a, int64_t delay_us)
+{
+    args_add_int(a, delay_us);
+}
+
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason)
 {
     static const char *const verbs[] = {[SETTLE_FINISH] = "finish",
-                                        [SETTLE_RETRY] = "retry",
                                         [SETTLE_THROTTLED] = "throttled",
                                         [SETTLE_BACK] = "back",
-                                        [SETTLE_DEAD] = "dead",
                                         [SETTLE_CANCELLED] = "cancelled",
                                         [SETTLE_INTERRUPTED] = "interrupted"};
 
+    if (verb == SETTLE_RETRY || verb == SETTLE_DEAD) {
+        settle_failed(a, 1);
+        settle_token(a, token);
+        settle_cause(a, verb, number == 1, 1, reason);
+        if (verb == SETTLE_RETRY)
+            settle_delay(a, number);
+        return;
+    }
     args_add(a, verbs[verb]);
     args_add_bytes(a, token.at, token.len);
     args_add_int(a, number);

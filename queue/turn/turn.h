@@ -123,7 +123,8 @@ WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim
 bool claim_is_declined(const struct redisReply *reply);
 void claim_free(struct claim *claim);
 
-/* settle_request begins; then settle_done and settle_run, for each type and batch, and settle_end add what has ended. */
+/* settle_request begins; then settle_done and settle_run, for each type and batch, settle_failed and settle_end add what has
+ * ended. */
 void settle_request(struct args *a, const char *prefix, int64_t now_us, const char *worker);
 /* Announces n tokens of jobs of that type and batch (empty: none) that are done, 1 to 4000; add them with
  * settle_token. */
@@ -149,6 +150,11 @@ enum settle_verb {
  * ms; of INTERRUPTED (its handler died) after how many times the job is dead; of BACK, DEAD and CANCELLED 1: it has not
  * started, and gives its slots back; else 0. reason: of RETRY, INTERRUPTED and DEAD; may be NULL. */
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason);
+/* Announces n tokens of jobs that end by RETRY or DEAD, 1 to 4000; add them with settle_token. Behind them settle_cause says why
+ * so many of them have failed, in their order: of one lane, and of DEAD either all unstarted or none. Behind that of RETRY comes a delay of each. */
+void settle_failed(struct args *a, size_t n);
+void settle_cause(struct args *a, enum settle_verb verb, bool unstarted, size_t n, const char *reason);
+void settle_delay(struct args *a, int64_t delay_us);
 /* Reads the answer. stale: leases that were no longer this worker's. */
 WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
 /* A pause was begun by a throttled job, for the so manieth time in a row. */
