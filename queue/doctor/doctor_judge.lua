@@ -42,7 +42,7 @@ local families = {
     batch = {'hash', ONE}, home = {'string', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
     format = {'string', whole('%d+')}, line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
     finished = {'string', ONE}, kept = {'zset', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#[%w*]/?[%w_.-]*')},
-    longest = {'zset', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
+    longest = {'zset', ONE}, order = {'string', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
 }
 local singles = {
     about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', reasons = 'hash', changes = 'list', acts = 'list', queues = 'set', later = 'zset', dead = 'zset',
