@@ -128,6 +128,8 @@ static void run_step(const char *step)
         must(turns_pause_key("slow", name, n < 0 ? -1 : n * SECOND_US));
     else if (sscanf(step, "pause %d", &n) == 1)
         must(turns_pause("slow", n * SECOND_US));
+    else if (sscanf(step, "pause-type %d", &n) == 1)
+        must(turns_pausing("type_pause", "slow", n * SECOND_US));
     else if (strcmp(step, "pause-queue") == 0)
         pause_queue(true);
     else if (strcmp(step, "drain") == 0)
@@ -223,6 +225,9 @@ static const struct place {
     {"a limit of keys that is paused",
      "worker 60; rate gcra:1/60000000/1 gcra:60/60000000/60,by=key; keyed a 4; drain; pause 600",
      .first = "a1", .last = "a3", .type = "slow, paused by hand, until"},
+    {"a type of keys that is paused",
+     "worker 60; rate gcra:6/60000000/1,by=key; keyed anna 30; drain; pause-type 600", .first = "anna1",
+     .last = "anna29", .type = "type slow, paused since"},
     {"several gates", "worker 60; rate gcra:6/60000000/5 sliding-window:20/600000000; many slow 50; drain",
      .first = "slow5", .last = "slow49", .type = "slow#0, 6 a minute, until"},
     {"a shared limit", "worker 60; rate gcra:6/60000000/4; cost 4; share; many slow 20; many t 20; drain",

@@ -228,15 +228,15 @@ static bool needs_an_end(const struct look *look, int64_t jobs)
     return false;
 }
 
-/* Computes when the n-th job of that cost starts, by the rates of its key too; not before start_us. */
-static int64_t pass_keys(const struct look *look, int64_t start_us, int64_t n, int64_t cost)
+/* Computes when the n-th job of that cost starts from from_us on, by the rates of its key too; not before start_us. */
+static int64_t pass_keys(const struct look *look, int64_t from_us, int64_t start_us, int64_t n, int64_t cost)
 {
     for (size_t i = 0; i < look->gate_count; i++) {
         const struct gate *g = &look->gates[i].gate;
         int64_t at_us = 0;
 
         if (*g->rule.by && g->rule.algorithm != ALGORITHM_CONCURRENCY)
-            at_us = gate_nth_start(g, answer_int(look->why, "now"), n, cost);
+            at_us = gate_nth_start(g, from_us, n, cost);
         start_us = at_us > start_us ? at_us : start_us;
     }
     return start_us;
@@ -294,7 +294,8 @@ static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because
     type.held = false;
     if (forecast_jobs(look->limits, &type, all, &forecast, &look->w->error) < 0)
         return look->w->error.status;
-    start_us = pass_keys(look, forecast.last_us == GATE_NEVER ? now_us : forecast.last_us, n, cost);
+    start_us = pass_keys(look, forecast.from_us,
+                         forecast.last_us == GATE_NEVER ? forecast.from_us : forecast.last_us, n, cost);
     if (start_us <= now_us && needs_an_end(look, answer_int(look->why, "ahead") + 1))
         start_us = GATE_NEVER;
     set_start(look->why, start_us, because | forecast.because);

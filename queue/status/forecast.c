@@ -386,6 +386,7 @@ static int foretell(const struct limits *limits, const struct limit_type *type, 
                !instead && type_awaits_turn(limits, type, &turn) ? turn.until_us : looked_at(limits, type));
     *out = (struct forecast){.last_us = limits->now_us};
     status = line_make(&line, limits, type, instead, out);
+    out->from_us = line.from_us;
     if (status == 0 && !is_in_pause(type) && type_is_stopped(type))
         out->last_us = type->backlog->stopped_until_us;
     else if (status == 0 && (is_in_pause(type) || (n > 0 && line.count == 0 && out->because)))
@@ -408,7 +409,7 @@ int forecast_jobs(const struct limits *limits, const struct limit_type *type, in
 
 /* The keyed rule of a lane's gate, as it stands in a row of backlog.lua; NULL: it says nothing of time. */
 static const struct rule *key_rule(const struct limits *limits, const struct limit *instead, const char *name,
-                                   int64_t place, int64_t *from_us)
+                                   int64_t place)
 {
     const struct limit *limit =
         instead && strcmp(name, instead->name) == 0 ? instead : limits_find(limits, name);
@@ -416,7 +417,6 @@ static const struct rule *key_rule(const struct limits *limits, const struct lim
 
     if (!rule || !*rule->by || rule->algorithm == ALGORITHM_CONCURRENCY)
         return NULL;
-    *from_us = limit_looked_at(limit);
     return rule;
 }
 
@@ -427,13 +427,13 @@ static const char *text_at(const json_t *words, size_t i)
     return text ? text : "";
 }
 
-/* When the last job of a lane starts, as far as one gate of its key goes; words: that gate, from at on. 0: it says nothing of time. */
+/* When the last job of a lane starts from from_us on, as far as one gate of its key goes; words: that gate, from at on. 0: it says nothing of
+ * time. */
 static int64_t key_last(const struct limits *limits, const struct limit *instead, const json_t *words,
-                        size_t at, struct price price)
+                        size_t at, struct price price, int64_t from_us)
 {
-    int64_t from_us, last_us;
-    const struct rule *rule =
-        key_rule(limits, instead, text_at(words, at), answer_int_at(words, at + 1), &from_us);
+    int64_t last_us;
+    const struct rule *rule = key_rule(limits, instead, text_at(words, at), answer_int_at(words, at + 1));
     struct error ignored;
     struct gate g;
 
@@ -446,9 +446,9 @@ static int64_t key_last(const struct limits *limits, const struct limit *instead
     return last_us < GATE_NEVER ? last_us : 0;
 }
 
-/* Returns when the longest lanes have started, by all gates of their keys. */
+/* Returns when the longest lanes have started from from_us on, by all gates of their keys. */
 static int64_t keys_last(const struct limits *limits, const struct limit_type *type,
-                         const struct limit *instead)
+                         const struct limit *instead, int64_t from_us)
 {
     const json_t *lanes = type->backlog ? type->backlog->lanes : NULL;
     int64_t last_us = 0;
@@ -459,7 +459,7 @@ static int64_t keys_last(const struct limits *limits, const struct limit_type *t
                               is_even(type) ? even_cost(type) : 1};
 
         for (size_t at = 0; at + 2 < json_array_size(words); at += 3) {
-            int64_t at_us = key_last(limits, instead, words, at, price);
+            int64_t at_us = key_last(limits, instead, words, at, price, from_us);
 
             last_us = at_us > last_us ? at_us : last_us;
         }
@@ -475,7 +475,7 @@ int forecast_type(const struct limits *limits, const struct limit_type *type, co
 
     if (foretell(limits, type, type->waiting + type->parked - stopped, instead, out) < 0)
         return error_no_memory(e, "forecast");
-    keys_us = halted || (out->because & LATER_LIMIT) ? 0 : keys_last(limits, type, instead);
+    keys_us = halted || (out->because & LATER_LIMIT) ? 0 : keys_last(limits, type, instead, out->from_us);
     if (keys_us > 0 && (out->last_us == GATE_NEVER || keys_us > out->last_us))
         out->last_us = keys_us;
     return 0;

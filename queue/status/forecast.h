@@ -26,6 +26,7 @@ enum forecast_because {
 const char *forecast_reason(unsigned because);
 
 struct forecast {
+    int64_t from_us; /* of a type: no start is before, for now or for its pauses */
     int64_t last_us; /* of the last start; GATE_NEVER: all depends on keys or on what ends */
     unsigned because;
 };
