@@ -180,15 +180,19 @@ static void print_times(const char *who, const struct outlook *o)
 
     output("%s: %s%s%s: ", who, counted((int64_t)o->count, "job", jobs), o->rate > 0 ? " at " : "",
            o->rate > 0 ? per_second(o->rate, rate) : "");
+    if (o->last_us == GATE_NEVER && (o->because & (LATER_QUEUE_PAUSED | LATER_TYPE_PAUSED))) {
+        output("none starts now: %s\n", forecast_reason(o->because));
+        return;
+    }
     if (o->last_us == GATE_NEVER) {
         puts("start times depend on their keys, or on jobs in flight");
         return;
     }
-    if (o->count > 1)
+    if (o->count > 1 && o->first_us != GATE_NEVER)
         output("the first starts %s, the last ",
                format_when(now_us, o->first_us > now_us ? o->first_us : now_us, first));
     else
-        output("it starts ");
+        output(o->count > 1 ? "the last starts " : "it starts ");
     output("%s%s%s\n", format_when(now_us, o->last_us > now_us ? o->last_us : now_us, last),
            o->because ? "," : "", earliest(o->because, doubt));
 }
