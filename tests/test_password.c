@@ -88,6 +88,24 @@ TEST(from_a_file)
     unsetenv("CREDENTIALS_DIRECTORY");
 }
 
+/* A pipe, as a shell gives it for <(...), can be read once, and each connect asks. */
+TEST(from_a_pipe)
+{
+    int fds[2];
+
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    assert_int_equal(write(fds[1], SECRET "\n", sizeof SECRET), sizeof SECRET);
+    close(fds[1]);
+    for (int i = 0; i < 3; i++)
+        both_work(textf("unix://app@%s?password-file=/dev/fd/%d", stage.server.socket, fds[0]));
+    close(fds[0]);
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0); /* another pipe by the same name */
+    close(fds[1]);
+    both_come_to(textf("unix://app@%s?password-file=/dev/fd/%d", stage.server.socket, fds[0]), WEIR_ECONFIG,
+                 "is empty");
+    close(fds[0]);
+}
+
 TEST(unusable_files)
 {
     char lines[9000];

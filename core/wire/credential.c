@@ -81,19 +81,21 @@ static int ask_file(struct redis_address *a, struct error *e)
 {
     char path[PATH_MAX], where[300], name[REDIS_NAME_SIZE];
     struct text text = {.len = 0};
-    ssize_t n = -1;
+    bool failed = true;
     FILE *file;
     int error;
 
     credential_path(a->password_file, path);
     file = file_open(path);
-    while (file && text.len < sizeof text.bytes && (n = read_text(fileno(file), &text)) > 0)
-        ;
+    if (file) {
+        text.len = fread(text.bytes, 1, sizeof text.bytes, file);
+        failed = ferror(file);
+    }
     error = errno;
     if (file)
         fclose(file);
     snprintf(where, sizeof where, "--password-file %.250s", path);
-    if (n >= 0)
+    if (!failed)
         return take_text(a, where, &text, e);
     redis_address_format(a, name, sizeof name);
     return error_set(e, WEIR_ECONFIG, "redis %s: %s: cannot be read: %s; name a file that this user may read",
