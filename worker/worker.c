@@ -64,6 +64,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     if (w->common.stop.since_us || w->common.options.drain_max_us)
         worker_check_soon(&w->common);
     worker_watch(&w->common);
+    handlers_free_ended(&w->common.retired);
     worker_report(w);
     worker_log_minute(w);
     tick_every(w, worker_must_watch(&w->common) ? WATCH_S : IDLE_S);

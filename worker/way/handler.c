@@ -159,6 +159,32 @@ int handlers_retire(struct handlers *from, struct handlers *to)
     return rested;
 }
 
+static bool has_ended(const struct handlers *h)
+{
+    for (int i = 0; i < h->count; i++)
+        if (atomic_load(&h->at[i].tasks) > 0)
+            return false;
+    for (const struct runner *r = h->runners; r; r = r->next)
+        if (r->way->lives && r->way->lives(r))
+            return false;
+    return true;
+}
+
+void handlers_free_ended(struct handlers **list)
+{
+    for (struct handlers *h; (h = *list);) {
+        if (!has_ended(h)) {
+            list = &h->next;
+            continue;
+        }
+        *list = h->next;
+        h->next = NULL;
+        for (struct runner *r = h->runners; r; r = r->next)
+            runner_close(r);
+        handlers_free(h);
+    }
+}
+
 /* ---- Commands */
 
 static bool is_file(const char *path)

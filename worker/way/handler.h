@@ -59,6 +59,7 @@ struct handler {
     int64_t timeout_us, keep_us;               /* 0: none */
     int64_t ended[END_KINDS];                  /* jobs since the worker last logged them, by the loop */
     atomic_bool left_one;                      /* a result, while no job of it is kept */
+    atomic_int tasks;                          /* that it is the handler of: task.c alone counts them */
     int64_t backoff_first_us, backoff_most_us; /* 0: the usual */
 };
 
@@ -79,6 +80,8 @@ WEIR_CHECKED int handlers_keep(struct handlers *to, const struct handlers *from,
 /* `from` was replaced by `to`: what is kept is that one's, and the others take no more jobs; those that run go on. Returns how many types do not rest
  * any more. */
 int handlers_retire(struct handlers *from, struct handlers *to);
+/* Frees those of a list of replaced ones that no task has any more, and of which nothing lives on. On the loop. */
+void handlers_free_ended(struct handlers **list);
 /* Adds a runner for a type, or for several with commas between, and takes over its state, which is freed after a failure. WEIR_EUSAGE: no valid type, a
  * type that has a handler. */
 WEIR_CHECKED int handlers_add(struct handlers *h, const char *types, const struct way *way, void *state,

@@ -377,6 +377,13 @@ static bool is_blank(const char *line, size_t len)
     return len == 0 || (len == 1 && *line == '\r');
 }
 
+/* A child that gets no more jobs and has none is ended, when it does not end by itself. */
+static void let_go(struct member *member)
+{
+    if (member->ordered && member->flights.count == 0)
+        child_end_soon(member->child);
+}
+
 /* Ends the task of a flight by an answer. wrong: why the line is no answer; NULL: it is one. */
 static void end_answered(struct member *member, struct flight *flight, const struct json_members *answer,
                          struct span line, const char *wrong)
@@ -399,6 +406,7 @@ static void end_answered(struct member *member, struct flight *flight, const str
         runner_works(member->pipe->runner);
         apply(flight, status, answer, line);
     }
+    let_go(member);
     hand_out(member->pipe);
 }
 
@@ -557,7 +565,7 @@ static int open_pipe(struct runner *runner, struct error *e)
     return 0;
 }
 
-/* Closes the inputs of all children, as the worker takes no more jobs: a child that reads the end of its input may end by itself. */
+/* Closes the inputs of all children, as no more jobs come: a child that reads the end of its input may end by itself. */
 static void stop(struct runner *runner)
 {
     struct pipe *p = runner->state;
@@ -566,7 +574,13 @@ static void stop(struct runner *runner)
     for (struct member *m = p->members; m; m = m->next) {
         m->ordered = true;
         child_close(m->child);
+        let_go(m);
     }
+}
+
+static bool lives(const struct runner *runner)
+{
+    return ((const struct pipe *)runner->state)->members;
 }
 
 /* Ends the children that have not ended by themselves. The loop does not run any more. */
@@ -614,6 +628,7 @@ static const struct way pipe_way = {
     .open = open_pipe,
     .rested = rested,
     .stop = stop,
+    .lives = lives,
     .close = close_pipe,
     .free = free_state,
 };

@@ -83,7 +83,7 @@ static void signal_group(struct child *c, int signal)
         kill(-c->process.pid, signal);
 }
 
-static void arm(struct child *c)
+void child_end_soon(struct child *c)
 {
     if (ev_is_active(&c->timer))
         return;
@@ -113,7 +113,7 @@ void child_end(struct child *c, bool force)
     c->termed = true;
     signal_group(c, force ? SIGKILL : SIGTERM);
     if (!force)
-        arm(c);
+        child_end_soon(c);
 }
 
 void child_distrust(struct child *c, const char *why)
@@ -267,7 +267,7 @@ static void on_out(struct ev_loop *loop, ev_io *io, int events)
         return;
     }
     c->ending = true; /* it can answer no more; mostly it is just ending */
-    arm(c);
+    child_end_soon(c);
 }
 
 static void on_err(struct ev_loop *loop, ev_io *io, int events)
@@ -305,7 +305,7 @@ static void on_in(struct ev_loop *loop, ev_io *io, int events)
     } else if (n < 0 && errno != EAGAIN && errno != EINTR) { /* it reads no more */
         ev_io_stop(c->loop, &c->in_io);
         c->ending = true;
-        arm(c);
+        child_end_soon(c);
         return;
     }
     if (c->in.from == c->in.to)

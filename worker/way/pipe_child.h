@@ -41,6 +41,8 @@ uint64_t child_taken(const struct child *c);
 
 /* Ends the standard input of the child when it has read what was sent: no more lines come. */
 void child_close(struct child *c);
+/* Gives it a moment to end by itself; then it is ended. */
+void child_end_soon(struct child *c);
 /* Ends its process group by TERM, and by KILL when that did not help in time, or (force) at once. */
 void child_end(struct child *c, bool force);
 /* Ends the child, and no line of it is handed over any more: why goes before the reason. */

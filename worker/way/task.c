@@ -49,6 +49,7 @@ struct task *task_new(const struct lease *lease, struct handler *handler, struct
         .after_s = -1,
         .spent = -1,
     };
+    atomic_fetch_add(&handler->tasks, 1);
     at = task->bytes;
     task->token = copy(lease->token, &at);
     task->key = (struct span){task->token.at + (lease->key.at - lease->token.at), lease->key.len};
@@ -79,6 +80,7 @@ struct task *task_copy(const struct task *task)
         .after_s = -1,
         .spent = -1,
     };
+    atomic_fetch_add(&task->handler->tasks, 1);
     memcpy(again->bytes, task->bytes, task->size - sizeof *task);
     again->token = (struct span){again->bytes + (task->token.at - task->bytes), task->token.len};
     again->key = (struct span){again->bytes + (task->key.at - task->bytes), task->key.len};
@@ -90,12 +92,13 @@ struct task *task_copy(const struct task *task)
 
 void task_free(struct task *task)
 {
-    if (task && task->state)
+    if (!task)
+        return;
+    if (task->state)
         task->handler->runner->way->release(task);
-    if (task)
-        free(task->reason);
-    if (task)
-        free(task->result);
+    free(task->reason);
+    free(task->result);
+    atomic_fetch_sub(&task->handler->tasks, 1);
     free(task);
 }
 

@@ -36,6 +36,9 @@ struct way {
     int (*open)(struct runner *runner, struct error *e);
     void (*rested)(struct runner *runner); /* a rest is over; may be NULL */
     void (*stop)(struct runner *runner);   /* no more tasks will come; those that run go on */
+    bool (*lives)(
+        const struct runner *
+            runner); /* after stop(): something has not ended that close() would wait for; NULL: nothing can */
     void (*close)(struct runner *runner);
     /* Frees runner->state. */
     void (*free)(void *state);
