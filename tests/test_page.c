@@ -310,6 +310,14 @@ TEST_WITH(a_job_shows_where_it_is_and_what_it_is, begin, NULL)
     page(200, "/jobs/j2", "!&lt;b&gt;", "Hidden");
 }
 
+/* A lease and a process are those of a job that runs. */
+TEST_WITH(a_job_that_is_done_has_no_lease, begin, NULL)
+{
+    stage_do(&stage, "SET", stage_key(&stage, "finished:k"),
+             "done 1795000000000000 wk 1 default/t/ {}\n@1,0,0,;{\"id\":\"k\",\"type\":\"t\",\"args\":7}");
+    page(200, "/jobs/k", "<bdi>wk</bdi>", "!process", "!lease");
+}
+
 #define NASTY "\"><script>alert(1)</script>\xff' \xe2\x80\xae"
 
 /* A foreign client may push anything. */

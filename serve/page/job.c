@@ -73,7 +73,7 @@ static void write_present(struct page *p, const json_t *job)
     html(p->h, "<li><i class=\"mark s-%s\"></i><b>%s%s%s</b> ", state, state,
          *json_text_of(job, "outcome") ? ": " : "", json_text_of(job, "outcome"));
     if (json_has(job, "since")) {
-        html(p->h, "since ");
+        html(p->h, "%s", *json_text_of(job, "outcome") ? "" : "since ");
         put_time(p, json_us(json_object_get(job, "since")), "");
     }
     put_reason(p, reason);
@@ -143,9 +143,12 @@ static void write_worker(struct page *p, const json_t *job)
     if (!json_is_object(worker))
         return;
     put_line(p, "worker");
-    html(p->h, "<span class=\"mono\"><bdi>%s</bdi></span>, process %n on <bdi>%s</bdi>; its lease ends ",
-         json_text_of(worker, "name"), json_int_of(worker, "pid"), json_text_of(worker, "host"));
-    put_time(p, json_us(json_object_get(job, "lease_until")), "-");
+    html(p->h, "<span class=\"mono\"><bdi>%s</bdi></span>", json_text_of(worker, "name"));
+    if (json_has(worker, "pid")) {
+        html(p->h, ", process %i on <bdi>%s</bdi>; its lease ends ", json_int_of(worker, "pid"),
+             json_text_of(worker, "host"));
+        put_time(p, json_us(json_object_get(job, "lease_until")), "-");
+    }
     put_line_end(p);
 }
 
