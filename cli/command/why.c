@@ -3,10 +3,28 @@
 
 #include "cli/command/job.h"
 #include "cli/commands.h"
+#include "view/status.h"
 
 static int run_why(struct cli *cli, int argc, char **argv);
 
 const struct command command_why = {.name = "why", .run = run_why};
+
+/* Says of a type, which is no job, what tells of it. */
+static int why_failed(struct cli *cli, struct weir *w, const char *name)
+{
+    struct error failure = w->error;
+    json_t *type;
+
+    if (failure.status == WEIR_ENOTFOUND && view_type(w, name, &type) == 0) {
+        json_decref(type);
+        return error_set(
+            &cli->error, WEIR_ENOTFOUND,
+            "why %.130s: that is a type, not a job; weir type show %.130s says what it waits for", name,
+            name);
+    }
+    w->error = failure;
+    return cli_failed(cli, w);
+}
 
 static int run_why(struct cli *cli, int argc, char **argv)
 {
@@ -23,7 +41,7 @@ static int run_why(struct cli *cli, int argc, char **argv)
     if (!w)
         return cli->error.status;
     if (why_read(w, -1, argv[0], &why) < 0)
-        status = cli_failed(cli, w);
+        status = why_failed(cli, w, argv[0]);
     else if (cli->json)
         status = json_print(cli, job_document(why));
     else
