@@ -6,6 +6,7 @@
 
 #include "core/client/pages.h"
 #include "core/client/reply.h"
+#include "core/likely.h"
 #include "core/script/script.h"
 #include "queue/enqueue/enqueue.h"
 
@@ -270,10 +271,28 @@ int schedule_each(struct weir *w, int (*take)(struct schedule_row *row, void *ar
     return look_at(w, &(struct look){.name = "", .take = take, .arg = arg});
 }
 
-static int no_schedule(const char *name, struct error *e)
+struct near {
+    const char *name;
+    char likely[SCHEDULE_NAME_MOST + 1];
+};
+
+static int take_near(struct schedule_row *row, void *arg)
 {
-    return error_set(e, WEIR_ENOTFOUND, "schedule %.100s: there is none; weir schedule list shows them",
-                     name);
+    struct near *near = arg;
+
+    if (!*near->likely && likely_word(near->name, (const char *const[]){row->name, NULL}))
+        strcpy(near->likely, row->name);
+    return 0;
+}
+
+/* Fills w->error with the schedule that the name is close to, where there is one. */
+static int no_schedule(struct weir *w, const char *name)
+{
+    struct near near = {.name = name};
+    const char *likely = schedule_each(w, take_near, &near) == 0 ? near.likely : "";
+
+    return error_set(&w->error, WEIR_ENOTFOUND, "schedule %.100s: there is none; %s%s%s", name,
+                     *likely ? "did you mean " : "weir schedule list shows them", likely, *likely ? "?" : "");
 }
 
 /* Takes a row, which is kept. */
@@ -294,10 +313,10 @@ int schedule_find(struct weir *w, const char *name, struct schedule_row *row)
 
     *row = (struct schedule_row){0};
     if (!name_is_valid(name, strlen(name)))
-        return no_schedule(name, &w->error);
+        return no_schedule(w, name);
     status = look_at(w, &look);
     row->now_us = look.now_us;
-    return status == 0 && !*row->name ? no_schedule(name, &w->error) : status;
+    return status == 0 && !*row->name ? no_schedule(w, name) : status;
 }
 
 /* ---- Changing */
@@ -366,9 +385,9 @@ int schedule_take_out(struct weir *w, const char *name)
     int status;
 
     if (!name_is_valid(name, strlen(name)))
-        return no_schedule(name, &w->error);
+        return no_schedule(w, name);
     status = client_change_all(w, remove_here, &removal);
-    return status == 0 && !removal.known ? no_schedule(name, &w->error) : status;
+    return status == 0 && !removal.known ? no_schedule(w, name) : status;
 }
 
 static int send_job(struct weir *w, const struct enqueue *job)
