@@ -345,15 +345,19 @@ STAGE_TEST(one_refused_among_others)
     assert_int_equal(stage_judge(s, 5).present, 1);
 }
 
-/* A line for each done job where that is wanted, and one a minute of all that have ended. */
+/* A line for each done job where that is wanted, and one a minute of all that have ended, whichever handler has run them. */
 STAGE_TEST(what_is_done_is_logged)
 {
     const char *clock = textf("%s/clock", s->server.folder);
     char log[65536];
+    pid_t worker;
 
+    write_text(s->server.folder, "w.conf",
+               "[handler run]\nexec = true\n[handler other,bad,idle]\nexec = false\n");
     clock_shift_set(clock, 0);
     clock_shift_enter(clock);
-    stage_weir(s, "worker", "--exec", "run=true", "--exec", "other,bad,idle=false", "--log-done", NULL);
+    signal(SIGHUP, SIG_DFL);
+    worker = stage_weir(s, "worker", "--config", "w.conf", "--log-done", NULL);
     clock_shift_leave();
     stage_push(s, "run", NULL, 0, 3);
     stage_push(s, "other", NULL, 3, 1);
@@ -362,6 +366,8 @@ STAGE_TEST(what_is_done_is_logged)
     assert_true(read_log(s->server.folder, log, sizeof log));
     assert_null(strstr(log, "in the last minute"));
     await_log(s->server.folder, "run j2: done in ");
+    kill(worker, SIGHUP);
+    await_log(s->server.folder, "read anew");
     clock_shift_set(clock, 61 * SECOND);
     await_log(s->server.folder, "in the last minute, 2 types: run 4 done; other 1 retried");
     clock_shift_set(clock, 122 * SECOND);

@@ -114,16 +114,19 @@ void task_count_end(struct task *task)
                                           [END_DEAD] = COUNT_DEAD,
                                           [END_CANCELLED] = COUNT_CANCELLED};
     struct partition *p = task->conditions->partition;
+    struct handlers *now = p->worker->handlers;
     int64_t begun_us = atomic_load(&task->begun_us);
+    int type = type_of(p, task->handler);
 
     task_count_start(task);
     if (!begun_us && task->slot_us && atomic_load(&task->asked) != ASKED_LOST)
         count_back(task);
     if (atomic_load(&task->asked) == ASKED_LOST || task->end == END_BACK || task->end == END_INTERRUPTED)
         return;
-    task->handler->ended[task->end]++;
-    counts_end(&p->recording.counts, type_of(p, task->handler), ends[task->end],
-               begun_us ? task->finished_us - begun_us : -1, task->reason);
+    if (type < now->count)
+        now->at[type].ended[task->end]++;
+    counts_end(&p->recording.counts, type, ends[task->end], begun_us ? task->finished_us - begun_us : -1,
+               task->reason);
 }
 
 static void count_running(struct partition *p)

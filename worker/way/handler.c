@@ -142,6 +142,12 @@ int handlers_retire(struct handlers *from, struct handlers *to)
 {
     int rested = 0;
 
+    for (int i = 0; i < from->count; i++) {
+        struct handler *now = handlers_find(to, span_str(from->at[i].type));
+
+        if (now)
+            memcpy(now->ended, from->at[i].ended, sizeof now->ended);
+    }
     for (struct runner *r, **at = &from->runners; (r = *at);) {
         if (r->way->inside) {
             *at = r->next;
