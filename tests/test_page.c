@@ -311,6 +311,18 @@ TEST_WITH(a_job_shows_where_it_is_and_what_it_is, begin, NULL)
 }
 
 /* A lease and a process are those of a job that runs. */
+/* A rule without a slot says so, whoever has paused nothing. */
+TEST_WITH(a_rule_is_open_while_it_has_slots, begin, NULL)
+{
+    long long now_us = clock_wall_us();
+
+    stage_rate(&stage, "mail", "1/1h,burst=1");
+    page(200, "/limits/mail", "</i>open", "!</i>closed");
+    stage_do(&stage, "SET", stage_key(&stage, "gate:mail#0"),
+             textf("%lld 0 - - gcra:1/3600000000/1 %lld 0", now_us, now_us + 3600000000));
+    page(200, "/limits/mail", "</i>closed");
+}
+
 TEST_WITH(a_job_that_is_done_has_no_lease, begin, NULL)
 {
     stage_do(&stage, "SET", stage_key(&stage, "finished:k"),

@@ -183,7 +183,7 @@ static void write_gate_state(struct page *p, const struct limit *limit, size_t i
         put_state(p, "held");
         html(p->h, " for a job that waits at other gates too");
     } else {
-        put_state(p, "open");
+        put_state(p, limit_slots(limit, i) > 0 ? "open" : "closed");
     }
     if (limit->factor[i])
         html(p->h, ", at %i %% of its rate", limit->factor[i] / 10);
