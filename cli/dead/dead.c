@@ -27,6 +27,12 @@ static int check_choice(struct cli *cli, const struct action *action, const stru
     bool chosen = ids > 0 || only->type || only->queue || only->batch || only->reason || only->older_us ||
                   only->newer_us;
 
+    for (int i = 0; i < ids; i++)
+        if (strchr(only->ids[i], ':') && strncmp(only->ids[i], "raw:", 4) != 0)
+            return error_set(
+                &cli->error, WEIR_EUSAGE,
+                "dead %s %.60s: that is a search, no ID; weir job list, retry and remove take one",
+                action->name, only->ids[i]);
     if (ids < action->least)
         return error_set(&cli->error, WEIR_EUSAGE, "dead %s: which one? give its ID, of weir dead list",
                          action->name);
@@ -75,10 +81,10 @@ static int run_action(struct cli *cli, struct dead_flags *f, int argc, char **ar
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];
-    if (check_values(cli, f) < 0 || check_choice(cli, action, f, argc - 1) < 0)
-        return cli->error.status;
     f->filter.ids = (const char *const *)argv + 1;
     f->filter.id_count = (size_t)argc - 1;
+    if (check_values(cli, f) < 0 || check_choice(cli, action, f, argc - 1) < 0)
+        return cli->error.status;
     w = cli_client(cli);
     if (!w)
         return cli->error.status;
