@@ -3,6 +3,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "view/format.h"
+#include "view/json.h"
+#include "view/output.h"
 #include "view/pause.h"
 #include "view/text.h"
 #include "view/waits.h"
@@ -78,4 +81,14 @@ json_t *types_document(const struct status *s)
     for (size_t i = 0; i < s->type_count; i++)
         json_object_set_new_nocheck(doc, s->types[i].name, type_document(&s->types[i]));
     return doc;
+}
+
+void type_put_end(FILE *to, const json_t *type, int64_t now_us)
+{
+    const json_t *at = json_object_get(type, "finish_at");
+    char when[PHRASE_SIZE];
+
+    if (json_is_number(at))
+        output_to(to, "%s%s", format_when(now_us, json_us(at), when),
+                  json_is_true(json_object_get(type, "at_the_earliest")) ? ", at the earliest" : "");
 }

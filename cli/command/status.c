@@ -11,6 +11,7 @@
 #include "view/pause.h"
 #include "view/paused_keys.h"
 #include "view/status.h"
+#include "view/type.h"
 #include "view/waits.h"
 
 #define MOMENT_US 1000000
@@ -21,16 +22,6 @@ static int run_status(struct cli *cli, int argc, char **argv);
 const struct command command_status = {.name = "status", .run = run_status};
 
 /* ---- Text */
-
-static void put_end(FILE *to, const json_t *type, int64_t now_us)
-{
-    double at_s = json_number_value(json_object_get(type, "finish_at"));
-    char when[PHRASE_SIZE];
-
-    if (at_s > 0)
-        output_to(to, "%s%s", format_when(now_us, (int64_t)(at_s * 1e6), when),
-                  json_is_true(json_object_get(type, "at_the_earliest")) ? ", at the earliest" : "");
-}
 
 static const struct column type_columns[] = {
     COLUMN("type", ""),
@@ -46,7 +37,7 @@ static const struct column type_columns[] = {
     COLUMN("oldest", "oldest_at", .show = SHOW_TIME, .drop = 6),
     COLUMN("rate", "rule", .drop = 2),
     COLUMN("now", "rate_now", .show = SHOW_RATE, .drop = 6),
-    {.heading = "ends", .put = put_end, .show = SHOW_WHEN},
+    {.heading = "ends", .put = type_put_end, .show = SHOW_WHEN},
     {.heading = NULL},
 };
 

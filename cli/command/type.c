@@ -8,6 +8,7 @@
 #include "view/pause.h"
 #include "view/status.h"
 #include "view/text.h"
+#include "view/type.h"
 #include "view/waits.h"
 
 /* ---- list, show */
@@ -51,7 +52,7 @@ static const struct column sheet[] = {
     COLUMN("oldest", "oldest_at", .show = SHOW_WHEN, .drop = 1),
     {.heading = "waits for", .put = put_waits, .drop = 1},
     COLUMN("next start", "next_start", .show = SHOW_WHEN, .drop = 1),
-    COLUMN("last start", "finish_at", .show = SHOW_WHEN, .drop = 1),
+    {.heading = "last start", .put = type_put_end, .drop = 1},
     {.heading = NULL},
 };
 
