@@ -84,14 +84,13 @@ STAGE_TEST(done_retry_dead_throttled)
     free(dead);
 }
 
-/* Ends in the largest settle that was not simply one of done jobs. */
+/* Ends in the largest settle of jobs that have failed. */
 static const char most_ends[] =
     "local most = 0 "
     "for _, entry in ipairs(redis.call('SLOWLOG', 'GET', '-1')) do "
     "  local words = entry[4] "
-    "  if words[1] == 'FCALL' and words[2]:find('_settle$') and words[7] == 'retry' then "
-    "    local more = tonumber(words[#words]:match('^... %((%d+) more')) "
-    "    most = math.max(most, ((more and #words - 1 + more or #words) - 6) / 4) "
+    "  if words[1] == 'FCALL' and words[2]:find('_settle$') and words[7] == 'failed' then "
+    "    most = math.max(most, tonumber(words[8])) "
     "  end "
     "end "
     "return most";
