@@ -367,7 +367,7 @@ TEST_WITH(test_divided_now, client_begin, client_end)
     const char *function = textf("weir_%s_fits", script_digest);
 
     assert_int_equal(client_learn(w, &count), 0); /* loads the library */
-    assert_answer("", "FCALL_RO", function, "1", "weir:{0}:", "", "mail", "1");
+    assert_answer("\n", "FCALL_RO", function, "1", "weir:{0}:", "", "mail", "1");
     assert_int_equal(divide_by(7, &was), 0);
     assert_answer("(error) WRONG-PARTITION 3 7 mail", "FCALL_RO", function, "1", "weir:{0}:", "", "mail",
                   "1");

@@ -107,7 +107,7 @@ end
 -- Returns the entry of a job that comes back to its lane; it says when the job was taken from there. Without a limit nothing says that.
 function heads.came_back(entry, token)
     local index, slot = match(token, '^%d+%.([%w_-]+)@(%d+)')
-    if not slot then return entry end
+    if not slot then return heads.fresh(entry) end
     local attempts, interrupted, throttled, body, attrs = heads.read(entry)
     if find(attrs, ',g', 1, true) then attrs = attrs:gsub(',g[^,]*', '') end
     return heads.write(attempts, interrupted, throttled, body, attrs .. ',g' .. slot .. '.' .. index)
