@@ -48,7 +48,7 @@ static struct kept *find_kept(const struct stat *about)
 /* Reads a pipe to its end. NULL and errno: it cannot. */
 static struct kept *keep(FILE *pipe, const struct stat *about)
 {
-    struct kept *k = calloc(1, sizeof *k + KEPT_MOST + 1), *fitting;
+    struct kept *k = calloc(1, sizeof *k + KEPT_MOST + 1); /* only what is read takes memory */
 
     if (!k)
         return NULL;
@@ -58,12 +58,11 @@ static struct kept *keep(FILE *pipe, const struct stat *about)
         free(k);
         return NULL;
     }
-    fitting = realloc(k, sizeof *k + k->len + 1);
-    k = fitting ? fitting : k;
     k->device = about->st_dev;
     k->number = about->st_ino;
     k->next = kept;
-    return kept = k;
+    kept = k;
+    return k;
 }
 
 /* Puts what a pipe gives, or gave when it was opened first, in its place. */

@@ -91,7 +91,9 @@ int handlers_add(struct handlers *h, const char *types, const struct way *way, v
     struct runner *runner = NULL;
     int count = 0, status = check_types(h, types, &count, e);
 
-    if (status == 0 && (!make_room(h, count) || !(runner = calloc(1, sizeof *runner + size))))
+    if (status == 0 && make_room(h, count))
+        runner = calloc(1, sizeof *runner + size);
+    if (status == 0 && !runner)
         status = error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     if (status != 0) {
         way->free(state);
