@@ -444,6 +444,62 @@ WORKER_TEST(test_a_pause_with_a_time_ends_by_itself)
     turns_check();
 }
 
+static void beat_later(int64_t later_us)
+{
+    int64_t taken, workers;
+
+    turns.now_us += later_us;
+    must(turns_reap("w", &taken, &workers));
+}
+
+/* However many end at one time, a heartbeat ends some, also of those that have no jobs, where nobody has signed a head. */
+WORKER_TEST(test_pauses_that_end_together_end_some_a_call)
+{
+    for (int i = 0; i < 300; i++)
+        must(turns_pausing("batch_pause", textf("e%d", i), SECOND_US));
+    beat_later(2 * SECOND_US);
+    assert_int_equal(redis_number("HLEN", PREFIX "halted"), 50);
+    beat_later(SECOND_US);
+    assert_int_equal(redis_number("HLEN", PREFIX "halted") + redis_number("EXISTS", PREFIX "reasons"), 0);
+
+    for (int i = 0; i < 400; i++)
+        must(try_join(textf("j%d", i), i < 200 ? "b" : "c", "t", -1));
+    must(turns_pausing("batch_pause", "b", SECOND_US));
+    must(turns_pausing("batch_pause", "c", SECOND_US));
+    while (redis_number("LLEN", QUEUE) > 0)
+        assert_int_equal(claim("w", 10, 0), 0);
+    beat_later(2 * SECOND_US);
+    assert_in_range(redis_number("LLEN", QUEUE), 1, 250);
+    for (int i = 0; i < 30; i++)
+        beat_later(1);
+    assert_int_equal(redis_number("LLEN", QUEUE), 400);
+    assert_int_equal(redis_number("HLEN", PREFIX "halted") + redis_number("EXISTS", PREFIX "reasons"), 0);
+}
+
+/* Its end waits for a key of another kind, and is not forgotten. */
+WORKER_TEST(test_a_pause_ends_when_its_keys_allow_it)
+{
+    static const char *const keys[] = {QUEUE, PREFIX "dead", PREFIX "about"};
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        turns_flush(NULL);
+        start("w");
+        join("a");
+        must(turns_pausing("batch_pause", "b", SECOND_US));
+        assert_int_equal(claim("w", 10, 0), 0);
+        expect_aside(1);
+        redis_do("RENAMENX", keys[i], "kept");
+        redis_do("SET", keys[i], "x");
+        beat_later(2 * SECOND_US);
+        assert_int_equal(redis_number("HEXISTS", PREFIX "halted", "b/b"), 1);
+        redis_do("DEL", keys[i]);
+        redis_do("RENAMENX", "kept", keys[i]);
+        beat_later(SECOND_US);
+        assert_int_equal(redis_number("HLEN", PREFIX "halted") + redis_number("EXISTS", PREFIX "reasons"), 0);
+        expect_leased("w", 1, "a");
+    }
+}
+
 /* Whatever ends a pause takes its words along: else they would count among those that are kept. */
 WORKER_TEST(test_no_words_are_left_of_a_pause)
 {

@@ -97,11 +97,13 @@ function aside.give_back(name, was, most, seed)
     return #jobs
 end
 
--- Ends the pause of a batch whose time is over, a page a call, as far as its keys allow that. Returns how many jobs are still aside.
-function aside.follow(name)
-    if aside.wrong(name) or not sign.is_ready() then return 0 end
+-- Ends the pause of a batch whose time is over, a page a call. Returns how many jobs went back, and how many are still aside; nil: its keys do not allow
+-- that yet.
+function aside.follow(name, most)
+    if aside.wrong(name) or not sign.is_ready() and call('EXISTS', P .. 'aside:' .. name) == 1 then return nil end
     local was = match(call('HGET', P .. 'halted', 'b/' .. name) or '', '^%a*')
-    return aside.give_back(name, was, 250) and call('LLEN', P .. 'aside:' .. name) or 0
+    local returned = aside.give_back(name, was, most)
+    return returned, returned and call('LLEN', P .. 'aside:' .. name)
 end
 
 return aside

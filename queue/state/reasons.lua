@@ -67,14 +67,23 @@ function reasons.names(kind)
     return names
 end
 
--- Forgets what is over. Returns how many jobs of batches are still aside that were paused.
+local GIVEN_BACK = 250 -- jobs that one call gives back, and batches whose pauses it ends, together
+
+-- Forgets what is over, but for the pause of a batch that cannot end yet. Returns how much is left to the next calls: jobs of such batches that are still
+-- aside, and batches.
 function reasons.follow()
-    local all, left = call_safe('HGETALL', P .. 'reasons'), 0
+    local all, left, most = call_safe('HGETALL', P .. 'reasons'), 0, GIVEN_BACK
     for i = 1, all.err and 0 or #all, 2 do
         local kind, name = match(all[i], '^(%a+) (.*)$')
         if read(all[i + 1]) <= now then
-            local more = kind == 'batch' and aside.follow(name) or 0
-            left = left + more
+            local returned, more = 0, 0
+            if kind == 'batch' and most > 0 then
+                returned, more = aside.follow(name, most)
+                most = most - 1 - (returned or 0)
+            elseif kind == 'batch' then
+                more = 1
+            end
+            left = left + (more or 0)
             if more == 0 then call('HDEL', P .. 'reasons', all[i]) end
             if kind == 'queue' and type(call_safe('HDEL', P .. 'halted', 'q/' .. name)) == 'number' then bell.ring(name) end
         end
