@@ -48,6 +48,29 @@ TEST(what_is_kept)
     free(copy);
 }
 
+TEST(what_is_nested_too_deep)
+{
+    enum { LEVELS = 2 * JSON_DEPTH };
+    static const char front[] = "{\"d\":", inside[] = "{\"]\":\"}\\\"\"}", rest[] = ",\"id\":\"j1\"}";
+    char text[sizeof front + sizeof inside + sizeof rest + 2 * LEVELS] = "", open[LEVELS + 1] = "",
+                                                               closed[LEVELS + 1] = "", *copy;
+    struct json_members m;
+    struct json j;
+    size_t len;
+
+    memset(open, '[', LEVELS);
+    memset(closed, ']', LEVELS);
+    len = (size_t)snprintf(text, sizeof text, "%s%s%s%s%s", front, open, inside, closed, rest);
+    copy = exact(text, len);
+    assert_non_null(read_members(&j, copy, len, &m));
+    assert_span(json_member(&m, "id"), "\"j1\"");
+    json_members_free(&m);
+    assert_null(read_members(&j, copy, len - strlen(rest) - JSON_DEPTH, &m));
+    assert_string_equal(j.fault, "the text ends too early");
+    json_members_free(&m);
+    free(copy);
+}
+
 /* Wherever it ends: refused, and what was whole before is found. */
 TEST(what_breaks_off)
 {

@@ -76,8 +76,10 @@ PIPE_TEST(a_job_larger_than_a_pipe)
 /* A result is kept byte for byte where the job is done and its type is kept; where it is not, the log says so once. */
 PIPE_TEST(a_result)
 {
-    char log[65536];
+    char log[65536], open[601] = "", closed[601] = "";
 
+    memset(open, '[', sizeof open - 1);
+    memset(closed, ']', sizeof closed - 1);
     stage_weir(s, "worker", "--pipe", "run,other=python3 child.py", "--keep", "run=1h", NULL);
     push(s, 0, "{\"answer\":{\"status\":\"done\",\"result\":{\"sent\":[1,null]}}}");
     push(s, 1, "{\"say\":\"{\\\"id\\\":\\\"j1\\\",\\\"result\\\":1.10,\\\"status\\\":\\\"done\\\"}\\n\"}");
@@ -86,13 +88,17 @@ PIPE_TEST(a_result)
     push(s, 4,
          "{\"say\":\"{\\\"id\\\":\\\"j4\\\",\\\"result\\\":\\\"\\\\x\\\",\\\"status\\\":\\\"done\\\"}\\n\"}");
     stage_push(s, "other", "{\"answer\":{\"status\":\"done\",\"result\":1}}", 5, 2);
-    await(stage_stat(s, "run", "done") == 4 && stage_stat(s, "run", "dead") == 1);
+    push(s, 7,
+         textf("{\"say\":\"{\\\"id\\\":\\\"j7\\\",\\\"result\\\":%s%s,\\\"status\\\":\\\"done\\\"}\\n\"}",
+               open, closed));
+    await(stage_stat(s, "run", "done") == 5 && stage_stat(s, "run", "dead") == 1);
     await(stage_stat(s, "other", "done") == 2);
     assert_string_equal(stage_result(s, 0), "{\"sent\": [1, null]}");
     assert_string_equal(stage_result(s, 1), "1.10");
-    for (int i = 2; i <= 6; i++)
+    for (int i = 2; i <= 7; i++)
         assert_string_equal(stage_result(s, i), "-");
-    assert_told(s, "wrong result: not JSON");
+    assert_told(s, "wrong result: not JSON: an unknown escape");
+    assert_told(s, "wrong result: not JSON: nested too deep at byte 513; it counts as left out");
     assert_told(s, "left a result, and jobs of its type are not kept: --keep other=1d keeps both");
     assert_true(read_log(s->server.folder, log, sizeof log));
     assert_null(strstr(strstr(log, "left a result") + 1, "left a result"));

@@ -20,7 +20,7 @@ struct json {
     const char *begin, *end;
     const char *fault, *fault_at;
     int status; /* of the fault: WEIR_EINPUT, or WEIR_EINTERNAL when out of memory */
-    bool lax;   /* strings of any bytes and escapes, numbers of any size, names that come twice */
+    bool lax;   /* strings of any bytes and escapes, numbers of any size, names that come twice, any depth */
 };
 
 void json_begin(struct json *j, const char *text, size_t len);
