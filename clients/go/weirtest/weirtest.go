@@ -152,8 +152,11 @@ func (f *Fake) Now() time.Time {
 	return time.UnixMicro(f.now)
 }
 
-// Sleep moves the clock.
+// Sleep moves the clock: a rest that is too short for it would never end.
 func (f *Fake) Sleep(ctx context.Context, d time.Duration) error {
+	if d < time.Microsecond {
+		d = time.Microsecond
+	}
 	f.Move(d)
 	return ctx.Err()
 }

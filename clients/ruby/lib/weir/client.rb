@@ -178,7 +178,7 @@ module Weir
 
     def monotonic = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     def clock = Weir.fake ? Weir.fake.clock : monotonic
-    def rest(seconds) = Weir.fake ? Weir.fake.move(seconds) : sleep(seconds)
+    def rest(seconds) = Weir.fake ? Weir.fake.rest(seconds) : sleep(seconds)
 
     def batch_or_nothing(name)
       batch(name)

@@ -79,6 +79,9 @@ module Weir
 
       def clock = @now / 1e6
 
+      # A rest that is too short for the clock would never end.
+      def rest(seconds) = @now += [1, us(seconds)].max
+
       def call(verb, text)
         raise Missing, "#{verb}: no such verb" unless VERBS.include?(verb)
 
