@@ -805,3 +805,23 @@ struct verdict stage_await_done(struct stage *s, int accepted)
         fail_msg("%s: %d jobs are dead", s->ns, v.dead);
     return v;
 }
+
+void stage_log_ends(struct stage *s)
+{
+    stage_do(s, "CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "4000");
+}
+
+long long stage_most_failed(struct stage *s)
+{
+    static const char most_ends[] =
+        "local most = 0 "
+        "for _, entry in ipairs(redis.call('SLOWLOG', 'GET', '-1')) do "
+        "  local words = entry[4] "
+        "  if words[1] == 'FCALL' and words[2]:find('_settle$') and words[7] == 'failed' then "
+        "    most = math.max(most, tonumber(words[8])) "
+        "  end "
+        "end "
+        "return most";
+
+    return stage_number(s, "EVAL", most_ends, "0");
+}

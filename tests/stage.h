@@ -128,6 +128,9 @@ void stage_rate(struct stage *s, const char *name, const char *rule);
 const char *stage_key(struct stage *s, const char *fmt, ...) WEIR_PRINTF(2, 3);
 /* A number of that key's field, 0 if absent. */
 long long stage_stat(struct stage *s, const char *type, const char *counter);
+/* Logs what Redis is asked to settle, from now on; and says how many ends are in the largest settle of jobs that have failed. */
+void stage_log_ends(struct stage *s);
+long long stage_most_failed(struct stage *s);
 /* The dead jobs, each "lane reason\nentry"; the caller's to free. */
 char *stage_dead(struct stage *s);
 

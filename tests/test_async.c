@@ -13,7 +13,7 @@
 /* ---- The worker: this program, started again */
 
 /* Types: "wait", ended on the loop when the file go is there, or it is told to end and its args are not "deaf"; "thread", ended by
- * another thread at once; "now", ended within its handler; "hold", which does not return before there is go;
+ * another thread at once; "now", ended within its handler; "fail", FAILING of which fail together, each for a reason of its own; "hold", which does not return before there is go;
  * "block", a function that waits for go. All write begin, end, told to the file notes. */
 static struct weir_worker *worker;
 
@@ -113,6 +113,23 @@ static void end_now(struct weir_job *job, void *arg)
     weir_job_end(job, WEIR_DONE);
 }
 
+#define FAILING 300
+
+static void fail_together(struct weir_job *job, void *arg)
+{
+    static struct weir_job *jobs[FAILING];
+    static int count;
+
+    (void)arg;
+    if (count == FAILING) { /* one whose lease was lost has come again */
+        weir_job_end(job, WEIR_RETRY);
+        return;
+    }
+    jobs[count++] = job;
+    for (int i = 0; count == FAILING && i < FAILING; i++)
+        weir_job_end(jobs[i], weir_job_retry(jobs[i], 600, weir_job_id(jobs[i])));
+}
+
 static int block(struct weir_job *job, void *arg)
 {
     (void)arg;
@@ -139,6 +156,8 @@ static int add_handlers(const char *types)
         rc = weir_worker_handle_async(worker, "now", end_now, NULL);
     if (rc == 0)
         rc = weir_worker_handle_async(worker, "hold", hold_the_loop, NULL);
+    if (rc == 0)
+        rc = weir_worker_handle_async(worker, "fail", fail_together, NULL);
     if (rc == 0 && strcmp(types, "all") == 0)
         rc = weir_worker_handle(worker, "block", block, NULL);
     if (rc == 0 && strcmp(types, "pipe") == 0)
@@ -232,6 +251,16 @@ STAGE_TEST(ended_by_threads_and_at_once)
     stage_enqueue(s, "now", NULL, 300, 3000);
     await(stage_stat(s, "thread", "done") == 300 && stage_stat(s, "now", "done") == 3000);
     assert_int_equal(stage_stat(s, "thread", "retried"), 300);
+}
+
+/* A settle of jobs that have failed each for a reason of its own has half as many as one of those that failed alike. */
+STAGE_TEST(own_reasons_are_settled_some_at_a_time)
+{
+    stage_log_ends(s);
+    stage_enqueue(s, "fail", NULL, 0, FAILING);
+    start_worker(s, "one", "300", "25", "async");
+    await(stage_stat(s, "fail", "retried") >= FAILING);
+    assert_in_range(stage_most_failed(s), 1, 125);
 }
 
 STAGE_TEST(what_a_handler_sees)
