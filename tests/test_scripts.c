@@ -125,6 +125,27 @@ WORKER_TEST(test_jobs_that_fail_together_are_settled_each_for_itself)
     turns_check();
 }
 
+/* A head that cannot be read, which somebody has left in a lease, is the body's, and that of no lease that begins like it. */
+WORKER_TEST(test_a_head_that_cannot_be_read_is_of_its_job_alone)
+{
+    static const char *const entries[] = {"@1", "@1,0,0,t-JDOAv-;{}", "@1,0"};
+    struct args a = {0};
+
+    enqueue("default", "t", "a b c");
+    assert_int_equal(claim("w", 3, 0), 3);
+    settle_request(&a, PREFIX, turns.now_us, "w");
+    settle_failed(&a, 3);
+    for (int i = 0; i < 3; i++) {
+        redis_do("HSET", PREFIX "active:w", textf("%.*s", (int)tokens[i].len, tokens[i].at), entries[i]);
+        settle_token(&a, tokens[i]);
+    }
+    settle_cause(&a, SETTLE_DEAD, false, 3, "x");
+    assert_int_equal(settled(&a), 0);
+    expect_text("w:1.-- default/t/ x\n@1,0,0;@1\nw:1.-0 default/t/ x\n@2,0,0,t-JDOAv-;{}\nw:1.-1 default/t/ "
+                "x\n@1,0,0;@1,0",
+                "ZRANGE", PREFIX "dead", "0", "-1");
+}
+
 /* Settles n jobs of a run of `type`; returns how many were stale. */
 static int64_t settle_run_of(const char *type, const char *batch, struct span first, size_t n)
 {
@@ -539,6 +560,7 @@ WORKER_TEST(test_wrong_arguments_change_nothing)
         "settle w failed | 0 TOKEN dead 1 x | nan TOKEN dead 1 x | 1.5 TOKEN dead 1 x | 4001 TOKEN dead 1 x",
         "settle w failed 1 TOKEN retry 1 x | soon | nan | inf | -5 | 0.5",
         "settle w failed 2 TOKEN TOKEN | dead 1 x | retry 2 x 5 | dead 0 x dead 2 x | dead 3 x | dead nan x",
+        "settle w failed 2 TOKEN | 1.-0/default/u/ dead 2 x | 1.-0/default/t/k retry 2 x 5 5",
         "settle w failed 1 | TOKEN gone 1 x | TOKEN dead 1 | _ dead 1 x | @ wrong 1 x | 1.--/default/ dead 1 "
         "x",
         "settle w throttled TOKEN | -2 _ | -0.5 _ | _ _ | 5",

@@ -49,8 +49,13 @@ end
 local function read_group(ARGV, at, first, last)
     local is, n, reason, lane = VERBS[ARGV[at]], tonumber(ARGV[at + 1]), ARGV[at + 2], lease.lane_of(ARGV[first])
     if not (is and is_whole(n, 1) and first + n - 1 <= last and reason and lane) then return nil end
-    local group = {first = first, last = first + n - 1, is = is, reason = reason, is_counted = find(ARGV[first], '~', 1, true),
-                   head_end = find(ARGV[first], '/', 1, true) - #ARGV[first] - 2, lane = lane_names.usual(lane)}
+    local at_lane = find(ARGV[first], '/', 1, true)
+    local head_end, behind = at_lane - #ARGV[first] - 2, sub(ARGV[first], at_lane)
+    for i = first + 1, first + n - 1 do
+        if not find(ARGV[i], behind, head_end + 1, true) then return nil end
+    end
+    local group = {first = first, last = first + n - 1, is = is, reason = reason, is_counted = find(behind, '~', 1, true), head_end = head_end,
+                   lane = lane_names.usual(lane)}
     group.queue, group.type, group.key = lane_names.parts(group.lane)
     if not is.retries then return group, at + 3 end
     if at + 2 + n > #ARGV then return nil end
@@ -82,7 +87,7 @@ local function meaning_of(entry, group)
     local attrs, at = heads.attrs_of(entry)
     local retries, line = group.is.retries, '\n'
     if not retries then line = ' ' .. group.reason:gsub('%c', ' ') .. line end
-    local is = {at = at, before = (at > 1 or byte(entry) ~= 64) and sub(entry, 1, at) or entry, -- "@": a head that cannot be read
+    local is = {at = at, before = (at > 1 or byte(entry) ~= 64) and sub(entry, 1, at), -- "@": a head that cannot be read, of this entry alone
                 head = ' ' .. group.lane .. line .. heads.attempted(heads.cleared(entry), retries and group.reason or nil),
                 cancelled = heads.attr(attrs, 'c') or retries and cancelled.batch_of(attrs),
                 batch = heads.attr(attrs, 'b'), lock = not retries and ends.lock_of(attrs)}
@@ -122,7 +127,7 @@ local function look_at(group, entries, shift, taken)
             known[token] = true
             if sub(entry, 1, size) ~= before then
                 is = meaning_of(entry, group)
-                before, size = is.before, #is.before
+                before, size = is.before, is.before and #is.before or 0
             end
             if not is.is_odd or sort_out(group, is, token, entry) then
                 records[n + 1] = delays and format('%d', now + delays[i - first + 1]) or at
