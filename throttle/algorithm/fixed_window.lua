@@ -44,7 +44,7 @@ local function next_window(rule, at)
 end
 
 local function used_at(g, at)
-    return window(g.rule, at) > window(g.rule, g.last) and 0 or g.used
+    return g.last < window(g.rule, at) and 0 or g.used
 end
 
 function fixed_window.used(g)
@@ -77,7 +77,8 @@ end
 function fixed_window.charge(g, cost) fixed_window.take(g, max(now, g.last), 1, cost) end
 
 function fixed_window.give(g, s, cost)
-    if window(g.rule, s) == window(g.rule, g.last) then g.used = max(0, g.used - cost) end
+    local from, till = window(g.rule, g.last)
+    if from <= s and s < till then g.used = max(0, g.used - cost) end
 end
 
 function fixed_window.fill(g, n, at) g.last, g.used = at, n end
