@@ -57,11 +57,12 @@ static inline struct rule random_rule(uint64_t *state)
     return r;
 }
 
-/* Makes a rule one whose windows turn by local clocks: no odder ones are in the tz database. */
+/* Makes a rule one whose windows turn by local clocks, as odd as they may be. */
 static inline void random_calendar(uint64_t *state, struct rule *rule)
 {
     static const int64_t days[] = {1, 7, 30}; /* 30: a month */
     struct zone_rule *zone = &rule->zone;
+    int latest = random_in(state, 0, 3) ? 192 : 668; /* 668: after 167 hours, as in TZ of POSIX */
 
     rule->period_us = days[random_in(state, 0, 2)] * 86400000000;
     rule->offset_us = random_in(state, 0, 1) ? 0 : random_in(state, 0, 95) * 900000000;
@@ -71,10 +72,12 @@ static inline void random_calendar(uint64_t *state, struct rule *rule)
         return;
     zone->changes = true;
     zone->dst_s += (int)random_in(state, 1, 8) * (random_in(state, 0, 1) ? 900 : -900);
-    zone->to_dst = (struct zone_change){(int)random_in(state, 1, 5), (int)random_in(state, 1, 5),
-                                        (int)random_in(state, 0, 6), (int)random_in(state, -96, 192) * 900};
-    zone->to_std = (struct zone_change){(int)random_in(state, 8, 11), (int)random_in(state, 1, 5),
-                                        (int)random_in(state, 0, 6), (int)random_in(state, -96, 192) * 900};
+    zone->to_dst =
+        (struct zone_change){(int)random_in(state, 1, 5), (int)random_in(state, 1, 5),
+                             (int)random_in(state, 0, 6), (int)random_in(state, -96, latest) * 900};
+    zone->to_std =
+        (struct zone_change){(int)random_in(state, 8, 11), (int)random_in(state, 1, 5),
+                             (int)random_in(state, 0, 6), (int)random_in(state, -96, latest) * 900};
     if (random_in(state, 0, 1)) {
         struct zone_change change = zone->to_dst;
 

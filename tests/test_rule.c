@@ -210,6 +210,8 @@ TEST(test_the_stored_form_is_one_text_for_one_rule)
         "fixed-window:10/86400000000/0/1/2/1/6/0/0/1/1/0/0",
         "fixed-window:10/86400000000/0/1/2/1/1/7/0/1/1/0/0 | "
         "fixed-window:10/86400000000/0/1/1/1/1/1/0/1/1/0/0",
+        "fixed-window:10/86400000000/0/1/86401/1/1/0/0/7/1/0/0 | "
+        "fixed-window:10/86400000000/0/86401/1/1/1/0/0/7/1/0/0",
         "fixed-window:10/86400000000/0/1/2/1/1/1/0/1/1/0/0/0 | fixed-window:10/86400000000/0/1,zone=",
         "fixed-window:10/86400000000/0,zone=UTC | fixed-window:10/86400000000/1/86400",
         "fixed-window:10/1000000/1000000 | fixed-window:10/1000000/00 | sliding-log:10001/1000000",

@@ -1,6 +1,7 @@
 #include "throttle/zone_rule.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -10,6 +11,7 @@
 
 #define OFFSET_BIAS_S 86400
 #define TIME_BIAS_S (7 * 86400)
+#define CHANGE_MOST_S 86399             /* a window is longer than what clocks leave out */
 #define AHEAD_S (INT64_C(3650) * 86400) /* the longest period */
 
 /* ---- TZ of POSIX: "CET-1CEST,M3.5.0,M10.5.0/3" */
@@ -173,7 +175,8 @@ bool zone_rule_read(const char **at, struct zone_rule *zone)
         return false;
     zone->dst_s -= OFFSET_BIAS_S;
     zone->changes = true;
-    return zone->dst_s != zone->std_s && read_day(at, &zone->to_dst) && read_day(at, &zone->to_std);
+    return zone->dst_s != zone->std_s && abs(zone->dst_s - zone->std_s) <= CHANGE_MOST_S &&
+           read_day(at, &zone->to_dst) && read_day(at, &zone->to_std);
 }
 
 static bool same_change(const struct zone_change *a, const struct zone_change *b)

@@ -9,6 +9,7 @@ local calendar = {}
 
 local DAY, WEEK, MONTH = 86400000000, 7 * 86400000000, 30 * 86400000000 -- a month counts as 30 days where only its length matters
 local OFFSET_BIAS, TIME_BIAS = 86400, 604800 -- what the stored form adds, so that no number is below 0
+local CHANGE_MOST = 86399 -- a window is longer than what clocks leave out
 
 -- month of the year, week of the month, weekday, seconds after midnight: from these numbers of the stored form, first on
 local function change_read(n, first)
@@ -20,7 +21,7 @@ end
 function calendar.read(rule, numbers)
     local n = {}
     for word in (numbers .. '/'):gmatch('([^/]*)/') do
-        if #word > 6 or word ~= '0' and not find(word, '^[1-9]') then return false end
+        if #word > 7 or word ~= '0' and not find(word, '^[1-9]') then return false end
         n[#n + 1] = tonumber(word)
     end
     if rule.period ~= DAY and rule.period ~= WEEK and rule.period ~= MONTH then return false end
@@ -30,7 +31,8 @@ function calendar.read(rule, numbers)
     if #n == 10 then
         local zone = rule.zone
         zone.dst, zone.to_dst, zone.to_std = n[2] - OFFSET_BIAS, change_read(n, 3), change_read(n, 7)
-        return zone.dst < OFFSET_BIAS and zone.dst ~= zone.std and zone.to_dst and zone.to_std and true
+        local change = max(zone.dst, zone.std) - min(zone.dst, zone.std)
+        return zone.dst < OFFSET_BIAS and change > 0 and change <= CHANGE_MOST and zone.to_dst and zone.to_std and true
     end
     return true
 end
