@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define AHEAD_S (7 * 86400) /* how far zone_period looks */
 #define DATABASE "/usr/share/zoneinfo"
@@ -24,15 +23,22 @@ static void zone_path(const char *name, char *path, size_t size)
 }
 
 /* GLib also reads "UTC+3" and the like as POSIX does, which is three hours west: only what the database has
- * is taken. */
+ * is taken. It has files that are no zones, such as leapseconds, at which GLib complains on standard error. */
 static bool is_in_database(const char *name)
 {
-    char path[512];
+    char path[512], magic[4];
+    FILE *file;
+    bool is_zone;
 
     if (strlen(name) > 64 || name[0] == '/' || strspn(name, NAME_CHARS) != strlen(name))
         return false;
     zone_path(name, path, sizeof path);
-    return access(path, R_OK) == 0;
+    file = fopen(path, "rb");
+    if (!file)
+        return false;
+    is_zone = fread(magic, sizeof magic, 1, file) == 1 && memcmp(magic, "TZif", sizeof magic) == 0;
+    fclose(file);
+    return is_zone;
 }
 
 int zone_open(const char *name, struct zone **zone, struct error *e)
@@ -117,7 +123,7 @@ static const char *footer(const char *name, char *bytes, size_t size)
     bytes[len] = '\0';
     end = len > 0 && bytes[len - 1] == '\n' ? bytes + len - 1 : NULL;
     begin = end ? memrchr(bytes, '\n', (size_t)(end - bytes)) : NULL;
-    if (!begin || memcmp(bytes, "TZif", 4) != 0)
+    if (!begin)
         return NULL;
     *end = '\0';
     return begin + 1;

@@ -188,9 +188,11 @@ static bool read_offset(struct reading *r)
 static bool read_zone(struct reading *r)
 {
     struct rule *rule = r->rule;
-    size_t len = strspn(r->at, ZONE_CHARS);
+    size_t len = strcspn(r->at, ",");
     struct error e;
 
+    if (!len)
+        return wrong(r, "zone= wants a name; write zone=Europe/Berlin");
     snprintf(rule->zone_name, sizeof rule->zone_name, "%.*s", (int)len, r->at);
     r->at += len;
     if (zone_rule_find(rule->zone_name, &rule->zone, &e) < 0)
