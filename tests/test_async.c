@@ -127,7 +127,7 @@ static void fail_together(struct weir_job *job, void *arg)
     }
     jobs[count++] = job;
     for (int i = 0; count == FAILING && i < FAILING; i++)
-        weir_job_end(jobs[i], weir_job_retry(jobs[i], 600, weir_job_id(jobs[i])));
+        weir_job_end(jobs[i], weir_job_retry(jobs[i], 600, "%s", weir_job_id(jobs[i])));
 }
 
 static int block(struct weir_job *job, void *arg)
