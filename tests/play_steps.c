@@ -416,8 +416,8 @@ static void end_jobs(FILE *out)
         struct span token = token_of(ids.at[i]);
 
         if (verb <= SETTLE_INTERRUPTED) {
-            settle_end(&a, (enum settle_verb)verb, token, word_count > 4 ? time_of(words[4]) : 0,
-                       words_from(5));
+            turns_add_end(&a, (enum settle_verb)verb, token, word_count > 4 ? time_of(words[4]) : 0,
+                          words_from(5));
             continue;
         }
         assert_int_equal(sscanf(token.at, "%*[^/]/%*[^/]/%129[^/]", type), 1);

@@ -24,7 +24,8 @@ static int start_some_late(const char *worker, uint32_t *seed, int64_t *lost_us)
     for (size_t i = 0; i < count; i++) {
         bool late = draw(seed, 3) > 0;
 
-        settle_end(&a, late ? SETTLE_BACK : SETTLE_RETRY, tokens[i], late ? 1 : 10 * SECOND_US * 86400, NULL);
+        turns_add_end(&a, late ? SETTLE_BACK : SETTLE_RETRY, tokens[i], late ? 1 : 10 * SECOND_US * 86400,
+                      NULL);
         started += !late;
         *lost_us += late ? passed : 0;
     }

@@ -12,10 +12,11 @@
 #include "tests/program.h"
 #include "tests/proxy.h"
 #include "tests/test.h"
+#include "tests/turns.h"
 
 #define PARTS 4
 #define TYPES "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\""
-#define LEASE_US INT64_C(600000000)
+#define LONG_LEASE_US INT64_C(600000000)
 
 static const char *const types[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
 static const char *const queues[] = {"default", "mail"};
@@ -63,7 +64,7 @@ static void adopt(const struct side *s, int executors)
     struct adopt_call adoption = {.worker = "w",
                                   .old_worker = "",
                                   .group = "g",
-                                  .lease_us = LEASE_US,
+                                  .lease_us = LONG_LEASE_US,
                                   .info = info,
                                   .birth = "",
                                   .queues = {queues, COUNT(queues)}};
@@ -124,7 +125,7 @@ static void settle(const struct side *s, const char *type, const char *id, enum 
     struct args a = {0};
 
     settle_request(&a, prefix_of(s, home_of(s, type)), now_us, "w");
-    settle_end(&a, verb, (struct span){token, strlen(token)}, number, reason);
+    turns_add_end(&a, verb, (struct span){token, strlen(token)}, number, reason);
     freeReplyObject(call(&a));
     free(token);
 }

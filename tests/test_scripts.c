@@ -72,7 +72,7 @@ WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
     settle_done(&a, "t", (struct span){"", 0}, 2);
     settle_token(&a, done);
     settle_token(&a, tokens[2]);
-    settle_end(&a, SETTLE_DEAD, done, 0, "x");
+    turns_add_end(&a, SETTLE_DEAD, done, 0, "x");
     settle_end(&a, SETTLE_BACK, done, 0, "x");
     assert_int_equal(settled(&a), 2);
     expect_counters("t", "done 1, dead 1, retried 1, scheduled 1");
@@ -218,7 +218,7 @@ WORKER_TEST(test_a_run_counts_as_its_jobs_one_by_one)
     /* with an end that is none, and what of the run is stale */
     settle_request(&a, PREFIX, turns.now_us, "w");
     settle_run(&a, "slow", span_str(""), tokens[10], 60);
-    settle_end(&a, SETTLE_DEAD, span_str("1.05/default/t/"), 0, "x");
+    turns_add_end(&a, SETTLE_DEAD, span_str("1.05/default/t/"), 0, "x");
     assert_int_equal(settled(&a), 59);
     expect_counters("slow", "done 70, stale 59");
     expect_counters("t", "dead 1");
@@ -242,7 +242,7 @@ SCENE_TEST(test_ends_that_are_alike)
     args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     settle_end(&a, SETTLE_FINISH, tokens[0], 0, NULL);
-    settle_end(&a, SETTLE_RETRY, tokens[1], SECOND_US, "x");
+    turns_add_end(&a, SETTLE_RETRY, tokens[1], SECOND_US, "x");
     must(turns_send(&a));
     must(settle_reply(turns.reply, &stale, &turns.error));
     expect_counters("t", "done 1, cancelled 1, scheduled 0");

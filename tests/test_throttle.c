@@ -867,7 +867,7 @@ static void settle_some(struct worker *worker)
     end_failed(&a);
     end_done(&a, list, kept);
     if (again >= 0)
-        settle_end(&a, SETTLE_RETRY, sim_token(again), 0, NULL);
+        turns_add_end(&a, SETTLE_RETRY, sim_token(again), 0, NULL);
     settle_send(&a, again >= 0);
     for (int i = 0; i < unstarted_count; i++) /* after what others were charged */
         sim_true_cost(unstarted[i], 0);

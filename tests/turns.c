@@ -203,6 +203,20 @@ int turns_promote(int most, int64_t *moved)
     return rc;
 }
 
+void turns_add_end(struct args *a, enum settle_verb verb, struct span token, int64_t number,
+                   const char *reason)
+{
+    if (verb != SETTLE_RETRY && verb != SETTLE_DEAD) {
+        settle_end(a, verb, token, number, reason);
+        return;
+    }
+    settle_failed(a, 1);
+    settle_token(a, token);
+    settle_cause(a, verb, number == 1, 1, reason);
+    if (verb == SETTLE_RETRY)
+        settle_delay(a, number);
+}
+
 int turns_settle_end(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
                      const char *reason, int64_t *stale)
 {
@@ -210,7 +224,7 @@ int turns_settle_end(const char *worker, enum settle_verb verb, struct span toke
     int rc;
 
     settle_request(&a, PREFIX, turns.now_us, worker);
-    settle_end(&a, verb, token, delay_us, reason);
+    turns_add_end(&a, verb, token, delay_us, reason);
     rc = turns_send(&a);
     return rc ? rc : settle_reply(turns.reply, stale, &turns.error);
 }

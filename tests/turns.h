@@ -70,6 +70,9 @@ int turns_adopt(const char *new, const char *old, const struct span *running, si
                 struct names queues, size_t *lost);
 int turns_reap(const char *worker, int64_t *taken, int64_t *workers);
 int turns_promote(int most, int64_t *moved);
+/* Adds any end of one job to a settle, as settle_end does; number of a DEAD one 1: it has not started. */
+void turns_add_end(struct args *a, enum settle_verb verb, struct span token, int64_t number,
+                   const char *reason);
 int turns_settle_end(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
                      const char *reason, int64_t *stale);
 int turns_settle_done(const char *worker, const char *type, const struct span *tokens, size_t count,

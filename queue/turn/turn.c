@@ -98,14 +98,6 @@ void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_
                                         [SETTLE_CANCELLED] = "cancelled",
                                         [SETTLE_INTERRUPTED] = "interrupted"};
 
-    if (verb == SETTLE_RETRY || verb == SETTLE_DEAD) {
-        settle_failed(a, 1);
-        settle_token(a, token);
-        settle_cause(a, verb, number == 1, 1, reason);
-        if (verb == SETTLE_RETRY)
-            settle_delay(a, number);
-        return;
-    }
     args_add(a, verbs[verb]);
     args_add_bytes(a, token.at, token.len);
     args_add_int(a, number);

@@ -146,9 +146,9 @@ enum settle_verb {
     SETTLE_CANCELLED,
     SETTLE_INTERRUPTED
 };
-/* number: the delay in us of RETRY and THROTTLED; of FINISH (done, one by itself) how long to remember it, in
- * ms; of INTERRUPTED (its handler died) after how many times the job is dead; of BACK, DEAD and CANCELLED 1: it has not
- * started, and gives its slots back; else 0. reason: of RETRY, INTERRUPTED and DEAD; may be NULL. */
+/* Adds an end other than RETRY and DEAD. number: the delay in us of THROTTLED; of FINISH (done, one by itself) how long to remember
+ * it, in ms; of INTERRUPTED (its handler died) after how many times the job is dead; of BACK and CANCELLED 1: it has not started,
+ * and gives its slots back; else 0. reason: of INTERRUPTED; may be NULL. */
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason);
 /* Announces n tokens of jobs that end by RETRY or DEAD, 1 to 4000; add them with settle_token. Behind them settle_cause says why
  * so many of them have failed, in their order: of one lane, and of DEAD either all unstarted or none. Behind that of RETRY comes a delay of each. */
