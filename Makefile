@@ -101,8 +101,6 @@ TEST_HELPERS  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/test_%,$(wildcard
 
 # Without optimization, which is most of the time that compiling them takes: what they call is built as ever.
 $(BUILD)/tests/test_%.o: private override CFLAGS += $(if $(SANITIZE),,-O0)
-# A test that needs no state has one.
-$(BUILD)/tests/%.o: private override CFLAGS += -Wno-unused-parameter
 
 # Loaded into programs that tests start (LD_PRELOAD), such as redis-server; so never sanitized.
 TEST_PRELOADS = $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))

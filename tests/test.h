@@ -23,6 +23,8 @@
 
 #include <cmocka.h>
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* a test that needs no state has one */
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define PREFIX "weir:{0}:"                 /* of the keys of the default namespace */
 #define BEGIN_US INT64_C(1795000000000000) /* virtual time begins then */
