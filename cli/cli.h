@@ -13,7 +13,7 @@
 #include "view/output.h"
 
 /* A flag of a command stands in a table, which ends with a NULL name. */
-enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_INT, FLAG_DURATION, FLAG_OPTIONAL_TEXT, FLAG_REPEATED };
+enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_INT, FLAG_DURATION, FLAG_AGO, FLAG_OPTIONAL_TEXT, FLAG_REPEATED };
 struct flag {
     const char *name; /* "max-attempts": --max-attempts N */
     char letter;      /* 'c': -c N; 0: none */

@@ -53,9 +53,13 @@ static void add_flags(struct parser *p, const struct flag *flags)
 static void prepare_getopt(struct parser *p)
 {
     static const int has_value[] = {
-        [FLAG_BOOL] = no_argument,           [FLAG_TEXT] = required_argument,
-        [FLAG_INT] = required_argument,      [FLAG_DURATION] = required_argument,
-        [FLAG_REPEATED] = required_argument, [FLAG_OPTIONAL_TEXT] = optional_argument,
+        [FLAG_BOOL] = no_argument,
+        [FLAG_TEXT] = required_argument,
+        [FLAG_INT] = required_argument,
+        [FLAG_AGO] = required_argument,
+        [FLAG_DURATION] = required_argument,
+        [FLAG_REPEATED] = required_argument,
+        [FLAG_OPTIONAL_TEXT] = optional_argument,
     };
     static const char *const colons[] = {
         [no_argument] = "", [required_argument] = ":", [optional_argument] = "::"};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/likely.h"
 #include "throttle/rule.h"
 
@@ -28,7 +29,8 @@ static int set_duration(struct cli *cli, const char *where, const struct flag *f
 {
     struct error why;
 
-    if (duration_parse(text, f->target, &why) < 0)
+    if ((f->kind == FLAG_AGO ? ago_parse(text, 1, clock_wall_us(), f->target, &why)
+                             : duration_parse(text, f->target, &why)) < 0)
         return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: %s", where, f->name, why.text);
     return 0;
 }
@@ -61,6 +63,7 @@ int cli_set_flag(struct cli *cli, const char *where, const struct flag *f, const
     case FLAG_INT:
         return set_int(cli, where, f, text);
     case FLAG_DURATION:
+    case FLAG_AGO:
         return set_duration(cli, where, f, text);
     case FLAG_REPEATED:
         return add_value(cli, where, f, text);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define DURATION_MAX_US (INT64_C(36500) * 86400 * 1000000) /* now + that is below 2^53 */
 
@@ -175,6 +176,55 @@ int duration_parse(const char *text, int64_t *us, struct error *e)
         return error_set(e, WEIR_EINPUT,
                          "duration '" QUOTED "': %s; write a number and its unit, as in 500ms, 1.5h or 1h30m",
                          text, wrong);
+    return 0;
+}
+
+bool day_read(const char *text, int64_t now_us, struct day *day)
+{
+    static const char *const words[] = {"yesterday", "today", "tomorrow"};
+    time_t now = (time_t)(now_us / 1000000);
+    struct tm first, next, made;
+    bool known = false;
+    int len = 0;
+
+    localtime_r(&now, &first);
+    first.tm_hour = first.tm_min = first.tm_sec = 0;
+    first.tm_isdst = -1;
+    for (int i = 0; i < 3 && !known; i++) {
+        known = strcmp(text, words[i]) == 0;
+        first.tm_mday += known ? i - 1 : 0;
+    }
+    if (!known) {
+        if (strspn(text, "0123456789-") != 10 ||
+            sscanf(text, "%4d-%2d-%2d%n", &first.tm_year, &first.tm_mon, &first.tm_mday, &len) != 3 ||
+            text[len] || first.tm_year < 1970 || first.tm_year > 2099)
+            return false;
+        first.tm_year -= 1900;
+        first.tm_mon--;
+        made = first;
+        if (mktime(&made) == -1 || made.tm_mon != first.tm_mon || made.tm_mday != first.tm_mday)
+            return false;
+    }
+    next = first;
+    next.tm_mday++;
+    day->begin_us = (int64_t)mktime(&first) * 1000000;
+    day->end_us = (int64_t)mktime(&next) * 1000000;
+    return true;
+}
+
+int ago_parse(const char *text, int sign, int64_t now_us, int64_t *us, struct error *e)
+{
+    struct error why;
+    struct day day;
+
+    if (!day_read(text, now_us, &day)) {
+        if (duration_parse(text, us, &why) == 0)
+            return 0;
+        return error_set(e, WEIR_EINPUT, "%.250s; or give a day, as today or 2026-11-28", why.text);
+    }
+    *us = sign * (now_us - day.begin_us);
+    if (*us < 0)
+        return error_set(e, WEIR_EINPUT, "'%s' %s", text, sign > 0 ? "is yet to come" : "has begun");
     return 0;
 }
 

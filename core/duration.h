@@ -12,6 +12,15 @@ void duration_format(int64_t us, char out[32]);
 /* Reads "500ms", "10s", "1h30m". WEIR_EINPUT says what would be right. A bare number is not a duration. */
 WEIR_CHECKED int duration_parse(const char *text, int64_t *us, struct error *e);
 
+/* A day of the local calendar. */
+struct day {
+    int64_t begin_us, end_us;
+};
+/* Reads "today", "yesterday", "tomorrow" or "2026-11-28". false: it is none of them, or there is no such day. */
+bool day_read(const char *text, int64_t now_us, struct day *day);
+/* Reads how long ago (sign 1) or ahead (-1) a time is: a duration, or a day, which stands for its beginning. */
+WEIR_CHECKED int ago_parse(const char *text, int sign, int64_t now_us, int64_t *us, struct error *e);
+
 /* For what has numbers and durations in it: each reads from *at and moves it on. */
 
 /* Digits; false when there are none or the number is above most. */

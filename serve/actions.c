@@ -115,14 +115,15 @@ static int do_queue_purge(struct weir *w, const struct ask *ask, json_t **doc)
 static int do_rate_set(struct weir *w, const struct ask *ask, json_t **doc)
 {
     const char *rules = field_text(ask->fields, "rules");
+    char dropped[RULE_PATH_SIZE];
     struct rule_set kept;
 
     *doc = NULL;
     if (!rules)
         return error_set(&w->error, WEIR_EINPUT, "rate set %.128s: no rules; give rules=10/s", ask->names[0]);
-    if (rate_set(w, ask->names[0], rules, false, &kept) < 0)
+    if (rate_set(w, ask->names[0], rules, false, &kept, dropped) < 0)
         return w->error.status;
-    return document_done(w, rate_set_document(ask->names[0], &kept), doc);
+    return document_done(w, rate_set_document(ask->names[0], &kept, dropped), doc);
 }
 
 /* key=: only that one. */

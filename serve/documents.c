@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/duration.h"
 #include "queue/limits/rate_keys.h"
 #include "serve/fields.h"
@@ -151,16 +152,16 @@ static int read_schedule(struct weir *w, const struct ask *ask, json_t **doc)
     return view_schedule(w, ask->names[0], doc);
 }
 
-/* A field that is a time such as "10m"; 0: it is not there. */
+/* A field that is a time such as "10m" or "yesterday"; 0: it is not there. */
 static int read_span(struct weir *w, const struct ask *ask, const char *name, int64_t *us)
 {
     const char *text = field_text(ask->fields, name);
     struct error why;
 
     *us = 0;
-    if (!text || (duration_parse(text, us, &why) == 0 && *us > 0))
+    if (!text || (ago_parse(text, 1, clock_wall_us(), us, &why) == 0 && *us > 0))
         return 0;
-    return error_set(&w->error, WEIR_EINPUT, "%s=%.60s: not a time such as 10m, 2h or 1d", name, text);
+    return error_set(&w->error, WEIR_EINPUT, "%s=%.60s: not a time such as 10m, 2h, 1d or today", name, text);
 }
 
 static int read_dead(struct weir *w, const struct ask *ask, json_t **doc)

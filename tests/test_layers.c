@@ -104,8 +104,7 @@ static const struct reserved {
      {"core/decimal.", "worker/parts/log_once.c", "worker/way/trace.c", "worker/way/weir_job.c",
       "throttle/rule.c", "cli/", "view/"}},
     {"localtime",
-     {"cli/", "view/format.c",
-      "queue/inspect/job_search.c"}}, /* the zone of the whole process; core/zone.h has any */
+     {"cli/", "view/format.c", "core/duration.c"}}, /* the zone of the whole process; core/zone.h has any */
     {"%s:{0}:", {"core/client/client.c"}},
     {"%sbatch:", {"queue/enqueue/enqueue.c"}}, /* a look, for which no script is needed */
     {"FCALL", {"core/"}},

@@ -107,11 +107,11 @@ json_t *limit_document(const struct limits *limits, const struct limit *limit)
 
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
         json_array_append_new(rules, gate_json(limit, i));
-    doc = json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "name", text_word(limit->name), "rules", rules, "parked",
+    doc = json_pack("{s:o,s:o,s:I,s:o,s:o,s:o,s:b}", "name", text_word(limit->name), "rules", rules, "parked",
                     (json_int_t)limits_parked(limits, limit->name), "next_start",
                     limit->readable ? json_time(limits_next_start(limits, limit)) : json_null(),
                     "paused_until", future_json(limit->pause_until_us, limit->now_us), "types",
-                    types_json(limits, limit->name));
+                    types_json(limits, limit->name), "quiet", limits_are_quiet(limits, limit));
     if (doc && limit->reason)
         json_object_set_new(doc, "reason", text_word(limit->reason));
     return doc;
@@ -171,9 +171,10 @@ void limit_add_hour(struct weir *w, const char *name, json_t *doc)
     json_decref(history);
 }
 
-json_t *rate_set_document(const char *name, const struct rule_set *rules)
+json_t *rate_set_document(const char *name, const struct rule_set *rules, const char *dropped)
 {
-    return json_pack("{s:s,s:o}", "name", name, "rules", rules_document(rules));
+    return json_pack("{s:s,s:o,s:o}", "name", name, "rules", rules_document(rules), "dropped_by",
+                     *dropped ? json_string(dropped) : json_null());
 }
 
 /* ---- Asked */

@@ -21,7 +21,7 @@ int64_t limit_provider_pause(const struct limit *limit);
 void limit_add_hour(struct weir *w, const char *name, json_t *doc);
 
 /* What rate set has done. */
-json_t *rate_set_document(const char *name, const struct rule_set *rules);
+json_t *rate_set_document(const char *name, const struct rule_set *rules, const char *dropped);
 
 /* The limits of the partition that has one of that name, or of the last one; >= 0. Freed with limits_free, also
  * after a failure. */

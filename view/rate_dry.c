@@ -35,15 +35,17 @@ static int forecast_both(const struct limits *limits, const struct limit *after,
     return 0;
 }
 
-int rate_dry_document(const struct limits *limits, const struct limit *after, json_t **doc, struct error *e)
+int rate_dry_document(const struct limits *limits, const struct limit *after, const char *dropped,
+                      json_t **doc, struct error *e)
 {
     json_t *types = json_object();
     int status = forecast_both(limits, after, types, e);
 
     *doc = NULL;
     if (status == 0)
-        *doc = json_pack("{s:s,s:b,s:o,s:O}", "name", after->name, "dry_run", 1, "rules",
-                         rules_document(&after->set), "types", types);
+        *doc = json_pack("{s:s,s:b,s:o,s:o,s:O}", "name", after->name, "dry_run", 1, "rules",
+                         rules_document(&after->set), "dropped_by",
+                         *dropped ? json_string(dropped) : json_null(), "types", types);
     json_decref(types);
     return status;
 }
@@ -60,16 +62,17 @@ int rate_dry_look(struct weir *w, const char *name, const struct rule_set *kept,
 
 int view_rate_dry(struct weir *w, const char *name, const char *rules, json_t **doc)
 {
+    char dropped[RULE_PATH_SIZE];
     struct rule_set kept;
     struct limits limits = {0};
     struct limit after = {0};
-    int status = rate_set(w, name, rules, true, &kept);
+    int status = rate_set(w, name, rules, true, &kept, dropped);
 
     *doc = NULL;
     if (status == 0)
         status = rate_dry_look(w, name, &kept, &limits, &after);
     if (status == 0)
-        status = rate_dry_document(&limits, &after, doc, &w->error);
+        status = rate_dry_document(&limits, &after, dropped, doc, &w->error);
     limit_free(&after);
     limits_free(&limits);
     return status;

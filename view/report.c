@@ -10,6 +10,7 @@
 #include "view/format.h"
 #include "view/output.h"
 #include "view/paused_keys.h"
+#include "view/rate_keys.h"
 #include "view/status.h"
 #include "view/text.h"
 #include "view/waits.h"
@@ -19,6 +20,7 @@
 #define FAILURES_MOST 5 /* attempts; so many that all fail are no accident */
 #define KEYS_SHOWN 3    /* of those that are paused */
 #define LOST_MOST 10    /* slots, and a tenth of all */
+#define FLOOD_LEAST 10  /* jobs of one key; fewer are no flood */
 #define STALL_US (60 * INT64_C(1000000)) /* a job that nothing holds starts within seconds */
 
 /* Jobs of a type or a queue may be held by one of these. From HOLD_NEVER on somebody must act. */
@@ -346,6 +348,27 @@ static void judge_slots(struct report *r, const char *name, const struct history
                    grouped((uint64_t)sum->no_executor, busy), grouped((uint64_t)sum->late, late));
 }
 
+/* Names the key of a limit that has at least half of what is parked there. What cannot be read says nothing: a limit without keys has none. */
+static void judge_flood(struct report *r, const char *name, const char *limit)
+{
+    char todo[320], jobs[32], of[32];
+    const json_t *first;
+    json_t *keys;
+    int64_t parked, all;
+
+    if (r->hide_keys || view_rate_keys(r->w, limit, 1, NULL, &keys, NULL) < 0)
+        return;
+    first = json_array_get(json_object_get(keys, "longest"), 0);
+    parked = answer_int(first, "parked");
+    all = answer_int(keys, "parked");
+    snprintf(todo, sizeof todo, "weir rate keys %.128s; weir rate pause %.128s/KEY pauses one of them", limit,
+             limit);
+    if (parked >= FLOOD_LEAST && 2 * parked >= all && answer_int(keys, "key_count") > 1)
+        doctor_add(&r->found, name, DOCTOR_WARNING, todo, "%s of %s waiting are of key %.60s",
+                   grouped((uint64_t)parked, jobs), grouped((uint64_t)all, of), answer_text(first, "key"));
+    json_decref(keys);
+}
+
 static int judge_limit(struct report *r, const char *limit)
 {
     json_t *history = NULL;
@@ -355,6 +378,7 @@ static int judge_limit(struct report *r, const char *limit)
 
     snprintf(name, sizeof name, "limit %.128s", limit);
     snprintf(todo, sizeof todo, "weir rate show %.128s; lower it with weir rate set, or let it adapt", limit);
+    judge_flood(r, name, limit);
     judge_slots(r, name, &sum);
     if (sum.throttled > 0)
         doctor_add(&r->found, name, DOCTOR_WARNING, todo,

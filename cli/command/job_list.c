@@ -21,7 +21,7 @@ void job_search_flags(struct job_flags *f, struct flag flags[JOB_SEARCH_FLAGS])
         {"queue", 0, FLAG_TEXT, "QUEUE", "of this queue", &f->queue},
         {"key", 0, FLAG_TEXT, "KEY", "of this key", &f->key},
         {"batch", 0, FLAG_TEXT, "BATCH", "of this batch", &f->batch},
-        {"older", 0, FLAG_TEXT, "DUR", "enqueued at least that long ago", &f->older},
+        {"older", 0, FLAG_TEXT, "WHEN", "enqueued at least that long ago: 2h, or before a day", &f->older},
         {"reason", 0, FLAG_TEXT, "TEXT", "with that in why it is dead, or in its last failure", &f->reason},
     };
 
@@ -31,12 +31,15 @@ void job_search_flags(struct job_flags *f, struct flag flags[JOB_SEARCH_FLAGS])
 int job_search_given(struct cli *cli, const struct job_flags *f, char **words, int count,
                      struct job_search *s)
 {
+    char older[80] = "";
     const struct {
         const char *field, *value;
-    } terms[] = {{"state", f->state}, {"type", f->type},      {"queue", f->queue},  {"key", f->key},
-                 {"batch", f->batch}, {"enqueued", f->older}, {"reason", f->reason}};
+    } terms[] = {{"state", f->state},  {"type", f->type},   {"queue", f->queue},
+                 {"key", f->key},      {"batch", f->batch}, {"enqueued", f->older ? older : NULL},
+                 {"reason", f->reason}};
     int status = 0;
 
+    snprintf(older, sizeof older, ">%s", f->older ? f->older : "");
     *s = (struct job_search){.count = 0};
     for (int i = 0; status == 0 && i < count; i++)
         status = job_search_read(s, words[i], &cli->error);

@@ -89,6 +89,29 @@ static void put_worker(FILE *to, const json_t *doc, int64_t now_us)
                   answer_text(worker, "host"));
 }
 
+static void put_since(FILE *to, const json_t *doc, const char *state, int64_t now_us)
+{
+    char when[PHRASE_SIZE];
+
+    if (json_has(doc, "since") && strcmp(answer_text(doc, "state"), state) == 0)
+        output_to(to, "%s", format_when(now_us, json_us(json_object_get(doc, "since")), when));
+}
+
+static void put_started(FILE *to, const json_t *doc, int64_t now_us)
+{
+    put_since(to, doc, "running", now_us);
+}
+
+static void put_died(FILE *to, const json_t *doc, int64_t now_us)
+{
+    put_since(to, doc, "dead", now_us);
+}
+
+static void put_ended(FILE *to, const json_t *doc, int64_t now_us)
+{
+    put_since(to, doc, "finished", now_us);
+}
+
 static void put_lease(FILE *to, const json_t *doc, int64_t now_us)
 {
     int64_t until_us = json_us(json_object_get(doc, "lease_until"));
@@ -162,7 +185,9 @@ static const struct column sheet[] = {
     COLUMN("worker", NULL, .put = put_worker, .drop = 1),
     COLUMN("enqueued", "enqueued_at", .show = SHOW_WHEN, .drop = 1),
     COLUMN("due", "due_at", .show = SHOW_WHEN, .drop = 1),
-    COLUMN("since", "since", .show = SHOW_WHEN, .drop = 1),
+    COLUMN("started", NULL, .put = put_started, .drop = 1),
+    COLUMN("died", NULL, .put = put_died, .drop = 1),
+    COLUMN("ended", NULL, .put = put_ended, .drop = 1),
     COLUMN("lease", NULL, .put = put_lease, .drop = 1),
     COLUMN("outcome", "outcome", .drop = 1),
     COLUMN("result", "result", .drop = 1),

@@ -1,5 +1,6 @@
 #include "cli/document/outlook.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,25 @@ static struct backlog price_first(const struct backlog *all, int64_t slots, int6
     return first;
 }
 
+/* Writes starts a second in the unit of a rule, "10,000/d"; less than one in that unit: in one in which there are more. */
+static void format_pace(const struct rule *rule, double rate, char out[PACE_SIZE])
+{
+    double n = rate * (double)rule->period_us / 1e6;
+    char number[32], period[32];
+
+    if (n < 1) {
+        per_second(rate, out);
+        return;
+    }
+    rule_format_period(rule, period);
+    if (n < 999.5)
+        snprintf(number, sizeof number, "%.4g", n);
+    else
+        grouped((uint64_t)(n + 0.5), number);
+    snprintf(out, PACE_SIZE, "%s/%s", number,
+             period + (period[0] == '1' && isalpha((unsigned char)period[1])));
+}
+
 /* Foretells the jobs of this bulk. They are the last of all that wait; those that do not wait any more have started. */
 static int foretell(const struct limits *limits, const struct bulk_type *jobs, struct outlook *o,
                     struct error *e)
@@ -46,6 +66,7 @@ static int foretell(const struct limits *limits, const struct bulk_type *jobs, s
     struct limit_type type; /* shallow */
     struct backlog priced, before;
     struct forecast first, last;
+    const struct rule *rule;
     int64_t all, ours = (int64_t)jobs->count;
 
     o->limited = known && known->limit_count > 0;
@@ -58,7 +79,9 @@ static int foretell(const struct limits *limits, const struct bulk_type *jobs, s
         type.own_costs = true;
     }
     all = type.waiting + type.parked;
-    o->rate = limits_pace(limits, &type, all > 0 ? all : 1);
+    o->rate = limits_pace(limits, &type, all > 0 ? all : 1, &rule);
+    if (rule)
+        format_pace(rule, o->rate, o->pace);
     if (forecast_type(limits, &type, NULL, &last, e) != 0)
         return e->status;
     if (jobs->costed > 0) {
@@ -175,11 +198,11 @@ json_t *outlook_json(const struct outlook *o)
 /* who: "mail", "980 types more". */
 static void print_times(const char *who, const struct outlook *o)
 {
-    char jobs[PHRASE_SIZE], rate[40], first[PHRASE_SIZE], last[PHRASE_SIZE], doubt[EARLIEST_SIZE];
+    char jobs[PHRASE_SIZE], first[PHRASE_SIZE], last[PHRASE_SIZE], doubt[EARLIEST_SIZE];
     int64_t now_us = clock_wall_us();
 
     output("%s: %s%s%s: ", who, counted((int64_t)o->count, "job", jobs), o->rate > 0 ? " at " : "",
-           o->rate > 0 ? per_second(o->rate, rate) : "");
+           o->rate > 0 ? o->pace : "");
     if (o->last_us == GATE_NEVER && (o->because & (LATER_QUEUE_PAUSED | LATER_TYPE_PAUSED))) {
         output("none starts now: %s\n", forecast_reason(o->because));
         return;

@@ -6,6 +6,8 @@
 #include "producer/bulk.h"
 #include "queue/status/forecast.h"
 
+#define PACE_SIZE 72
+
 /* An outlook foretells a type's jobs of this bulk. */
 struct outlook {
     char type[129];
@@ -14,6 +16,7 @@ struct outlook {
     bool limited;
     unsigned because;          /* what may make it later: enum forecast_because */
     double rate;               /* starts a second, by the strictest rule; 0: no rate holds all of them */
+    char pace[PACE_SIZE];      /* the same, in the unit of that rule */
     int64_t first_us, last_us; /* GATE_NEVER: it cannot be told */
 };
 

@@ -34,22 +34,24 @@ static void print_rules(const json_t *doc)
 static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
     char *rules = rate_join(argv + 2);
+    char dropped[RULE_PATH_SIZE];
     struct rule_set kept;
     json_t *doc;
     int status;
 
     if (!rules)
         return error_no_memory(&cli->error, "rate");
-    status = rate_set(w, argv[1], rules, flags->dry_run, &kept);
+    status = rate_set(w, argv[1], rules, flags->dry_run, &kept, dropped);
     free(rules);
     if (status < 0)
         return cli_failed(cli, w);
     if (flags->dry_run)
-        return rate_print_dry(cli, w, argv[1], &kept);
-    doc = rate_set_document(argv[1], &kept);
+        return rate_print_dry(cli, w, argv[1], &kept, dropped);
+    doc = rate_set_document(argv[1], &kept, dropped);
     if (cli->json)
         return json_print(cli, doc);
     print_rules(doc);
+    rate_print_dropped(argv[1], dropped, argv[2]);
     json_decref(doc);
     return 0;
 }

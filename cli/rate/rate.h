@@ -18,6 +18,8 @@ struct rate_flags {
 char *rate_join(char **argv);
 /* Makes what rate use and unuse say; argv: the action, the type, the limits, NULL. */
 json_t *rate_use_json(char **argv);
+/* Says that the new rules, the first of which is rule, tell jobs apart no more by what the old ones did; "": says nothing. */
+void rate_print_dropped(const char *name, const char *dropped, const char *rule);
 
 /* cli/rate/rate_show.c: argv[0] is the action's name. */
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
@@ -40,6 +42,7 @@ int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *fl
 int rate_run_unuse(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 
 /* cli/rate/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
-int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept);
+int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept,
+                   const char *dropped);
 
 #endif

@@ -45,26 +45,32 @@ static int print_text(struct cli *cli, const struct limits *limits, const struct
     return 0;
 }
 
-static int print_changes(struct cli *cli, const struct limits *limits, const struct limit *after)
+static int print_changes(struct cli *cli, const struct limits *limits, const struct limit *after,
+                         const char *dropped)
 {
     json_t *doc;
-    int status = rate_dry_document(limits, after, &doc, &cli->error);
+    int status = rate_dry_document(limits, after, dropped, &doc, &cli->error);
 
     if (status == 0 && cli->json)
         return json_print(cli, doc);
     if (status == 0)
         status = print_text(cli, limits, after, json_object_get(doc, "types"));
+    if (status == 0)
+        rate_print_dropped(
+            after->name, dropped,
+            json_string_value(json_object_get(json_array_get(json_object_get(doc, "rules"), 0), "rule")));
     json_decref(doc);
     return status;
 }
 
-int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept)
+int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept,
+                   const char *dropped)
 {
     struct limits limits;
     struct limit after;
     int status = rate_dry_look(w, name, kept, &limits, &after);
 
-    status = status < 0 ? cli_failed(cli, w) : print_changes(cli, &limits, &after);
+    status = status < 0 ? cli_failed(cli, w) : print_changes(cli, &limits, &after, dropped);
     limit_free(&after);
     limits_free(&limits);
     return status;

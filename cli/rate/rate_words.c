@@ -21,6 +21,16 @@ char *rate_join(char **argv)
     return text;
 }
 
+void rate_print_dropped(const char *name, const char *dropped, const char *rule)
+{
+    if (*dropped)
+        output_to(
+            stderr,
+            "weir: %s: its rules were for each %s and are now one for all jobs; to keep them apart: weir "
+            "rate set %s %s,by=%s\n",
+            name, dropped, name, rule, dropped);
+}
+
 json_t *rate_use_json(char **argv)
 {
     json_t *limits = json_array();

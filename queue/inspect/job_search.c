@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/clock.h"
 #include "core/duration.h"
@@ -139,45 +138,15 @@ static int keep_time(struct job_search *s, const char *field, char sign, int64_t
     return keep(s, name, us, e);
 }
 
-/* Reads "today", "yesterday" or "2026-11-28": when that day begins here. */
-static bool read_day(const char *text, int64_t now_us, struct tm *day)
-{
-    time_t now = (time_t)(now_us / 1000000);
-    struct tm made;
-    int len = 0;
-
-    localtime_r(&now, day);
-    day->tm_hour = day->tm_min = day->tm_sec = 0;
-    day->tm_isdst = -1;
-    if (strcmp(text, "today") == 0)
-        return true;
-    if (strcmp(text, "yesterday") == 0) {
-        day->tm_mday--;
-        return true;
-    }
-    if (strspn(text, "0123456789-") != 10 ||
-        sscanf(text, "%4d-%2d-%2d%n", &day->tm_year, &day->tm_mon, &day->tm_mday, &len) != 3)
-        return false;
-    day->tm_year -= 1900;
-    day->tm_mon--;
-    made = *day;
-    return len == 10 && !text[len] && day->tm_year >= 70 && day->tm_year < 200 && mktime(&made) != -1 &&
-           made.tm_mon == day->tm_mon; /* there is such a day */
-}
-
 /* Within a day: at most as long ago as it began, and at least as long as it ended. Of due the times are those to come. */
-static int add_day(struct job_search *s, const char *field, const char *value, struct tm *day, int64_t now_us,
-                   struct error *e)
+static int add_day(struct job_search *s, const char *field, const char *value, const struct day *day,
+                   int64_t now_us, struct error *e)
 {
-    struct tm end = *day;
-    int64_t from_us = (int64_t)mktime(day) * 1000000 - now_us, till_us, near_us, far_us;
     bool due = strcmp(field, "due") == 0;
+    int64_t far_us = due ? day->end_us - now_us : now_us - day->begin_us,
+            near_us = due ? day->begin_us - now_us : now_us - day->end_us;
     int status;
 
-    end.tm_mday++;
-    till_us = (int64_t)mktime(&end) * 1000000 - now_us;
-    far_us = due ? till_us : -from_us;
-    near_us = due ? from_us : -till_us;
     if (far_us <= 0)
         return error_set(e, WEIR_EINPUT, "search %s:%.40s: that day %s", field, value,
                          due ? "is over" : "is yet to come");
@@ -185,21 +154,19 @@ static int add_day(struct job_search *s, const char *field, const char *value, s
     return status < 0 || near_us <= 0 ? status : keep_time(s, field, '>', near_us, value, e);
 }
 
-/* Reads ">1h", "<1h", and "1h" as ">1h"; >= and <= as > and <; or a day. */
+/* Reads ">1h", "<1h", and "1h" as ">1h"; >= and <= as > and <; behind a sign a day stands for its beginning; or a day as a whole. */
 static int add_time(struct job_search *s, const char *field, const char *value, struct error *e)
 {
     const char *span = value + (*value == '<' || *value == '>');
     int64_t span_us, now_us = clock_wall_us();
     struct error why;
-    struct tm day;
+    struct day day;
 
-    if (read_day(value, now_us, &day))
+    if (day_read(value, now_us, &day))
         return add_day(s, field, value, &day, now_us, e);
     span += span > value && *span == '=';
-    if (duration_parse(span, &span_us, &why) < 0)
-        return error_set(e, WEIR_EINPUT,
-                         "search %s:%.40s: %.250s; or give a day, as %s:today or %s:2026-11-28", field, value,
-                         why.text, field, field);
+    if (ago_parse(span, strcmp(field, "due") == 0 ? -1 : 1, now_us, &span_us, &why) < 0)
+        return error_set(e, WEIR_EINPUT, "search %s:%.40s: %.300s", field, value, why.text);
     return keep_time(s, field, *value == '<' ? '<' : '>', span_us, value, e);
 }
 

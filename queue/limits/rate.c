@@ -235,7 +235,8 @@ static int change_rules(struct weir *w, const char *name, const struct rule_set 
     return status == 0 ? recount(w, name, *answer) : status;
 }
 
-int rate_set(struct weir *w, const char *name, const char *rules, bool dry, struct rule_set *kept)
+int rate_set(struct weir *w, const char *name, const char *rules, bool dry, struct rule_set *kept,
+             char dropped[RULE_PATH_SIZE])
 {
     struct rule_set set;
     json_t *answer;
@@ -245,6 +246,8 @@ int rate_set(struct weir *w, const char *name, const char *rules, bool dry, stru
         client_at_home(w, name, strlen(name)) < 0)
         return w->error.status;
     status = change_rules(w, name, &set, dry, &answer);
+    if (status == 0 && dropped)
+        snprintf(dropped, RULE_PATH_SIZE, "%s", answer_text(answer, "dropped"));
     if (status == 0 && kept)
         status = rule_set_read(answer_text(answer, "kept"), kept, &w->error);
     json_decref(answer);
@@ -255,7 +258,7 @@ int weir_rate_set(struct weir *w, const char *name, const char *rules)
 {
     if (GIVEN(w, PASSED(name), PASSED(rules)) < 0)
         return WEIR_EUSAGE;
-    return rate_set(w, name, rules, false, NULL);
+    return rate_set(w, name, rules, false, NULL, NULL);
 }
 
 int rate_remove(struct weir *w, const char *name, bool dry)

@@ -22,10 +22,10 @@ struct weir;
 WEIR_CHECKED int rate_apply(struct weir *w, struct json_t *answer);
 
 /* The changes, those whose rules or names are words of rules joined by blanks. They do all of it, rate_apply
- * too; what weir.h has are these. dry: nothing is changed; kept (may be NULL) is how the rules would stand.
- */
+ * too; what weir.h has are these. dry: nothing is changed; kept is how the rules would stand.
+ * dropped (may be NULL): by what the limit told jobs apart until now, where the new rules do not; else "". */
 WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, bool dry,
-                          struct rule_set *kept);
+                          struct rule_set *kept, char dropped[RULE_PATH_SIZE]);
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
 /* Lets a type be held by limits, or (use false) no more. cost 0: it stays as it is. */
 WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);

@@ -5,6 +5,7 @@
 -- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log) [, the place where the last call ended: cursor, revision]
 -- role: operator
 -- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "asleep", "rest": as rate_wake has them,
+--        "dropped": the path by which it told jobs apart until now, where the new rules have none,
 --        "recount": the text of the limit before, where it told jobs apart by another path: its types are for rate_recount}
 --        {"next": [cursor, revision]}: only some of its types were checked, and nothing was changed: to be called again with this place. When a limit or
 --        a type was changed meanwhile, the check begins anew
@@ -192,6 +193,7 @@ local function rate_set(ARGV)
         asleep, rest = rates.look_on('0', text == '' and name or '', {})
     end
     return answer{was = before and true or false, kept = concat(words, ' '), asleep = asleep, rest = rest,
+                  dropped = not (new or {}).path and old.path or nil,
                   recount = dry == '0' and old.path ~= (new or {}).path and (before or '') or nil}
 end
 

@@ -540,9 +540,14 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     return 0;
 }
 
+bool type_is_quiet(const struct limit_type *type)
+{
+    return !type->served && type->backlog && type->backlog->resting > 0;
+}
+
 int64_t type_next_start(const struct limits *limits, const struct limit_type *type)
 {
-    int64_t own_us = own_start(limits, type);
+    int64_t own_us = type_is_quiet(type) ? GATE_NEVER : own_start(limits, type);
     struct type_turn turn;
 
     return type_awaits_turn(limits, type, &turn) && turn.until_us > own_us ? turn.until_us : own_us;
@@ -556,6 +561,21 @@ static int64_t limit_next_start(const struct limit *limit)
     view_begin(&view, limit->now_us);
     view_add(&view, limit);
     return view_start(&view, 1);
+}
+
+bool limits_are_quiet(const struct limits *limits, const struct limit *limit)
+{
+    size_t count, quiet = 0;
+    const struct hold *holds = limits_holds(limits, limit->name, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_type *t = holds[i].type;
+
+        if (t->waiting + t->parked > 0 && !type_is_quiet(t))
+            return false;
+        quiet += t->waiting + t->parked > 0;
+    }
+    return quiet > 0;
 }
 
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit)
@@ -631,12 +651,14 @@ double limits_rate(const struct limits *limits, const struct limit_type *type)
     return strictest(limits, type, &of, &index) ? rate_of(of, index) / limits_cost(type) : 0;
 }
 
-double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n)
+double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n,
+                   const struct rule **rule)
 {
     struct price price = price_of(type, n);
     int64_t latest_us = 0;
     double deciding = 0;
 
+    *rule = NULL;
     for (size_t i = 0; i < type->limit_count; i++) {
         const struct limit *limit = limits_find(limits, type->limits[i]);
 
@@ -647,6 +669,7 @@ double limits_pace(const struct limits *limits, const struct limit_type *type, i
             if (rate > 0 && (last_us > latest_us || (last_us == latest_us && rate < deciding))) {
                 latest_us = last_us;
                 deciding = rate;
+                *rule = &limit->set.at[k];
             }
         }
     }

@@ -43,8 +43,11 @@ WEIR_CHECKED int forecast_jobs(const struct limits *limits, const struct limit_t
 WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
                                 struct error *e);
 /* When the next job of a type starts at the earliest, by its limits, and by its keys as far as they are known. GATE_NEVER: when something ends, or
- * somebody resumes its queue. */
+ * somebody resumes its queue or a worker. */
 int64_t type_next_start(const struct limits *limits, const struct limit_type *type);
+/* True when all workers that run it were told to take no more jobs; of a limit: of each type of which jobs wait, and there is one. */
+bool type_is_quiet(const struct limit_type *type);
+bool limits_are_quiet(const struct limits *limits, const struct limit *limit);
 /* Returns when the next job starts that a limit holds: of jobs that wait; when none does, of any type. */
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit);
 /* The turn of a dearer type at a limit that both share, and the gate that it waits for. */
@@ -67,7 +70,8 @@ double limits_cost(const struct limit_type *type);
 const struct rule *limits_rule(const struct limits *limits, const struct limit_type *type);
 /* Starts a second that it lets through now. 0: there is none. */
 double limits_rate(const struct limits *limits, const struct limit_type *type);
-/* Returns the pace of the rule that is in the way of n jobs for the longest. */
-double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n);
+/* Returns the pace of the rule that is in the way of n jobs for the longest; *rule: that one. 0, NULL: there is none. */
+double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n,
+                   const struct rule **rule);
 
 #endif

@@ -73,11 +73,7 @@ static void write_buttons(struct page *p, const char *name, const char *state)
     if (!p->r->actions || (strcmp(state, "running") != 0 && !paused))
         return;
     html(p->h, "<div class=\"buttons\">");
-    put_button(p, &(struct button){.label = paused ? "Resume" : "Pause",
-                                   .kind = "batch",
-                                   .before = "/api/batches/",
-                                   .name = name,
-                                   .after = paused ? "/resume" : "/pause"});
+    put_pause(p, "batch", "/api/batches/", name, NULL, paused);
     put_ask(p, "Cancel", "batch-cancel", name);
     html(p->h, "</div>");
 }

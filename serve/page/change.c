@@ -54,14 +54,20 @@ static int64_t last_start(struct page *p, const struct limits *limits, const str
 static bool read_asked(struct page *p, const struct limit *limit, char rules[RULE_SET_TEXT_SIZE],
                        struct limit *after)
 {
+    char dropped[RULE_PATH_SIZE];
     struct rule_set kept;
 
     if (!query_value(p->r->query, "rules", rules, RULE_SET_TEXT_SIZE) || !*rules)
         return false;
-    if (rate_set(p->w, limit->name, rules, true, &kept) < 0) {
+    if (rate_set(p->w, limit->name, rules, true, &kept, dropped) < 0) {
         html(p->h, "<p class=\"note wrong\" role=\"alert\"><b>Not a rule:</b> %s</p>", p->w->error.text);
         return false;
     }
+    if (*dropped)
+        html(p->h,
+             "<p class=\"note warning\"><b>One gate for all jobs:</b> the rules were for each "
+             "<bdi class=\"mono\">%s</bdi>; write <span class=\"mono\">,by=%s</span> to keep them apart.</p>",
+             dropped, dropped);
     return limit_change(limit, limit->name, &kept, limit->now_us, after, p->e) == 0;
 }
 

@@ -85,17 +85,6 @@ static void write_state(struct page *p, const json_t *row)
     html(p->h, "</span></td>");
 }
 
-static void put_key_button(struct page *p, const struct keys *keys, const json_t *row, bool pause)
-{
-    put_button(p, &(struct button){.label = pause ? "Pause" : "Resume",
-                                   .kind = "key",
-                                   .before = "/api/rates/",
-                                   .name = keys->limit,
-                                   .after = pause ? "/pause" : "/resume",
-                                   .field = "key",
-                                   .value = json_text_of(row, "key")});
-}
-
 static void write_act(struct page *p, const struct keys *keys, const json_t *row)
 {
     const char *state = json_text_of(row, "state");
@@ -103,7 +92,7 @@ static void write_act(struct page *p, const struct keys *keys, const json_t *row
 
     html(p->h, "<td class=\"acts\">");
     if (is_exact(row) && !p->r->hide_args)
-        put_key_button(p, keys, row, !stopped);
+        put_pause(p, "key", "/api/rates/", keys->limit, json_text_of(row, "key"), stopped);
     html(p->h, "</td>");
 }
 
@@ -209,7 +198,7 @@ static void write_paused_row(struct page *p, const struct keys *keys, const json
     if (p->r->actions) {
         html(p->h, "<td class=\"acts\">");
         if (!p->r->hide_args)
-            put_key_button(p, keys, row, false);
+            put_pause(p, "key", "/api/rates/", keys->limit, json_text_of(row, "key"), true);
         html(p->h, "</td>");
     }
     html(p->h, "</tr>");

@@ -57,13 +57,7 @@ static void write_pause(struct page *p, const struct limit *limit)
 {
     bool paused = is_paused(limit) || limit_provider_pause(limit);
 
-    put_button(p, &(struct button){.label = paused ? "Resume" : "Pause 10 min",
-                                   .kind = "limit",
-                                   .before = "/api/rates/",
-                                   .name = limit->name,
-                                   .after = paused ? "/resume" : "/pause",
-                                   .field = paused ? NULL : "for",
-                                   .value = "10m"});
+    put_pause(p, "limit", "/api/rates/", limit->name, NULL, paused);
 }
 
 /* ---- All of them */
@@ -304,7 +298,10 @@ static void write_summary(struct page *p, const struct limits *limits, const str
          "types</dt><dd>%n</dd></div>"
          "<div><dt>next start</dt><dd>",
          backlog, waiting_types(limits, limit->name));
-    put_start(p, next_start(limits, limit, next), "when a job ends");
+    if (limits_are_quiet(limits, limit))
+        html(p->h, "<span>when a quiet worker is resumed</span>");
+    else
+        put_start(p, next_start(limits, limit, next), "when a job ends");
     html(p->h, "</dd></div><div><dt>last start</dt><dd>");
     put_start(p, last.last_us, backlog ? "not known" : "nothing waits");
     if (last.last_us > 0 && last.because)

@@ -341,11 +341,7 @@ static void write_day(struct page *p, const struct status *s)
 
 static void write_queue_actions(struct page *p, const struct queue_status *q)
 {
-    put_button(p, &(struct button){.label = q->paused_us ? "Resume" : "Pause",
-                                   .kind = "queue",
-                                   .before = "/api/queues/",
-                                   .name = q->name,
-                                   .after = q->paused_us ? "/resume" : "/pause"});
+    put_pause(p, "queue", "/api/queues/", q->name, NULL, q->paused_us != 0);
     put_ask(p, "Purge", "purge", q->name);
 }
 

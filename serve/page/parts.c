@@ -427,18 +427,45 @@ static void put_back(struct page *p)
     html(p->h, "\">");
 }
 
-void put_button(struct page *p, const struct button *b)
+static void put_form(struct page *p, const struct button *b)
 {
     bool of_key = strcmp(b->kind, "key") == 0;
 
-    if (!p->r->actions)
-        return;
     html(p->h, "<form class=\"act\" method=\"post\" action=\"%r%u%r\">", b->before, b->name, b->after);
     put_back(p);
     if (b->field)
         html(p->h, "<input type=\"hidden\" name=\"%r\" value=\"%s\">", b->field, b->value);
-    html(p->h, "<button>%r<span class=\"hidden\"> %r %s</span></button></form> ", b->label, b->kind,
+    html(p->h, "<button>%r<span class=\"hidden\"> %r %s</span></button>", b->label, b->kind,
          of_key ? b->value : b->name);
+}
+
+void put_button(struct page *p, const struct button *b)
+{
+    if (!p->r->actions)
+        return;
+    put_form(p, b);
+    html(p->h, "</form> ");
+}
+
+void put_pause(struct page *p, const char *kind, const char *before, const char *name, const char *key,
+               bool paused)
+{
+    if (!p->r->actions)
+        return;
+    put_form(p, &(struct button){.label = paused ? "Resume" : "Pause",
+                                 .kind = kind,
+                                 .before = before,
+                                 .name = name,
+                                 .after = paused ? "/resume" : "/pause",
+                                 .field = key ? "key" : NULL,
+                                 .value = key});
+    if (!paused)
+        html(p->h,
+             "<details class=\"how\"><summary>how long, why<span class=\"hidden\"> %r %s</span></summary>"
+             "<label>For <input name=\"for\" size=\"8\" placeholder=\"until resumed; 10m\"></label> "
+             "<label>Why <input name=\"reason\" placeholder=\"INC-123\"></label></details>",
+             kind, key ? key : name);
+    html(p->h, "</form> ");
 }
 
 bool ask_destroys(const char *what)

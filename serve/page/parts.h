@@ -109,6 +109,9 @@ struct button {
     const char *field, *value; /* a field more; NULL: none. The key of a button for one is its value */
 };
 void put_button(struct page *p, const struct button *button);
+/* Puts Resume, or Pause with fields for how long and why; key: that one of a limit, else NULL. */
+void put_pause(struct page *p, const char *kind, const char *before, const char *name, const char *key,
+               bool paused);
 /* Puts a link to the page that asks before it destroys: "purge" of a thing. */
 void put_ask(struct page *p, const char *label, const char *what, const char *name);
 /* True when an action destroys anything. Others are asked about as they concern many jobs. */

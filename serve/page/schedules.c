@@ -46,8 +46,7 @@ static void write_row(struct page *p, const json_t *s)
         const char *name = json_text_of(s, "name");
 
         html(p->h, "<td class=\"acts\">");
-        put_button(p, &(struct button){paused ? "Resume" : "Pause", "schedule", "/api/schedules/", name,
-                                       paused ? "/resume" : "/pause", NULL, NULL});
+        put_pause(p, "schedule", "/api/schedules/", name, NULL, paused);
         put_button(p, &(struct button){"Run", "schedule", "/api/schedules/", name, "/run", NULL, NULL});
         put_ask(p, "Remove", "schedule-remove", json_text_of(s, "name"));
         html(p->h, "</td>");

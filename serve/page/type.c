@@ -143,11 +143,7 @@ static void write_type(struct page *p, const struct type_status *t, const json_t
     write_limits(p, t->name);
     if (p->r->actions) {
         html(p->h, "<p class=\"acts\">");
-        put_button(p, &(struct button){.label = t->pause ? "Resume" : "Pause",
-                                       .kind = "type",
-                                       .before = "/api/types/",
-                                       .name = t->name,
-                                       .after = t->pause ? "/resume" : "/pause"});
+        put_pause(p, "type", "/api/types/", t->name, NULL, t->pause != NULL);
         html(p->h, "</p>");
     }
     if (t->pause && !t->waits_for)

@@ -684,8 +684,12 @@ cases['each page and action, by keyboard alone'] = async ({ stage, open }) => {
     await press(page, 'Apply');
     await until('the rate', () => rules() === moved);
     await shows(page, 'set mail ' + moved);
-    await press(page, 'Pause 10 min');
+    await page.locator('details.how summary').click();
+    await page.getByLabel('For').fill('10m');
+    await page.getByLabel('Why').fill('INC-9');
+    await press(page, 'Pause');
     await shows(page, 'by hand');
+    await until('its reason', () => stage.weir(['rate', 'show', 'mail']).includes('INC-9'));
     await press(page, 'Resume');
     await until('no pause', async () => !(await text(page).catch(() => 'by hand')).includes('by hand'));
 
