@@ -41,6 +41,9 @@ enum sim_place {
     SIM_PLACES
 };
 
+#define SIM_FAILURES 800
+#define SIM_ATTRS (SIM_FAILURES + 120)
+
 struct sim_job {
     int queue, type;
     enum sim_place place;
@@ -61,13 +64,13 @@ struct sim_job {
 
     int batch, lock; /* -1: none */
     bool lock_until_start;
-    char failure[80]; /* its last one, as its entry has it */
-    bool marked;      /* as one that waits, in the hash `cancelled` */
-    bool cancelled;   /* in its lease */
-    bool ending;      /* it is done, in the settle that is being built */
-    bool remembered;  /* as finished:<id> */
-    bool in_order;    /* its body has id, type, key and cost first */
-    bool follows;     /* it is enqueued when that batch has ended, by the call with that number */
+    char failure[SIM_FAILURES]; /* those that are kept, as its entry has them */
+    bool marked;                /* as one that waits, in the hash `cancelled` */
+    bool cancelled;             /* in its lease */
+    bool ending;                /* it is done, in the settle that is being built */
+    bool remembered;            /* as finished:<id> */
+    bool in_order;              /* its body has id, type, key and cost first */
+    bool follows;               /* it is enqueued when that batch has ended, by the call with that number */
     int batch_followed, fired_call;
 };
 
@@ -237,7 +240,7 @@ void sim_to_head(int n);
 void sim_seal(struct sim_batch *b);
 void sim_resume(struct sim_batch *b);
 /* ",b" batch and so on, as its entry has it. */
-void sim_attrs(int n, char out[200]);
+void sim_attrs(int n, char out[SIM_ATTRS]);
 /* A time as an entry says it. */
 int64_t sim_stamp(int64_t at_us);
 /* It is enqueued now, to be due so much later, if that is above 0. */

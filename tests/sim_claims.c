@@ -116,7 +116,7 @@ static void merge_lane(const struct snapshot *all, int q, int type, int key,
 }
 
 /* attrs without one of them: the secret that stands first where the head has been in a queue, when it was enqueued. */
-static void leave_out(char attrs[200], char letter)
+static void leave_out(char attrs[SIM_ATTRS], char letter)
 {
     struct span found = lease_attr(span_str(attrs), letter);
     if (found.at)
@@ -127,7 +127,7 @@ static void leave_out(char attrs[200], char letter)
 static void check_attrs(int n, const struct lease *lease)
 {
     const struct sim_job *job = &sim_jobs[n];
-    char attrs[200], found[200];
+    char attrs[SIM_ATTRS], found[SIM_ATTRS];
     struct span together;
 
     snprintf(found, sizeof found, "%.*s", (int)lease->attrs.len, lease->attrs.at);

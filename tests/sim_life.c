@@ -50,14 +50,21 @@ void sim_fails(int n, int reason, bool keep)
 {
     struct sim_job *job = &sim_jobs[n];
 
-    if (reason > 0)
-        snprintf(job->failure, sizeof job->failure, ",e%lld:%s", (long long)turns.now_us,
-                 reasons[reason].escaped);
-    else if (!keep)
+    if (reason > 0) {
+        char former[SIM_FAILURES];
+        int kept = 0;
+
+        memcpy(former, job->failure, sizeof former);
+        for (char *at = former; (at = strstr(at, ",e")); at += 2)
+            if (++kept == 10)
+                *at-- = '\0';
+        snprintf(job->failure, sizeof job->failure, ",e%lld@%s:%s%s", (long long)turns.now_us,
+                 sim_ids[job->owner].name, reasons[reason].escaped, former);
+    } else if (!keep)
         job->failure[0] = '\0';
 }
 
-void sim_attrs(int n, char out[200])
+void sim_attrs(int n, char out[SIM_ATTRS])
 {
     const struct sim_job *job = &sim_jobs[n];
     char batch[20] = "", lock[20] = "";
@@ -66,7 +73,7 @@ void sim_attrs(int n, char out[200])
         snprintf(batch, sizeof batch, ",b%s", sim.batches[job->batch].name);
     if (job->lock >= 0)
         snprintf(lock, sizeof lock, ",%clock%d", job->lock_until_start ? 'w' : 'u', job->lock);
-    snprintf(out, 200, "%s%s%s", batch, lock, job->failure);
+    snprintf(out, SIM_ATTRS, "%s%s%s", batch, lock, job->failure);
 }
 
 int64_t sim_stamp(int64_t at_us)

@@ -41,7 +41,8 @@ WORKER_TEST(test_settle_counts_interruptions)
     }
     dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
     assert_string_equal(unstamped(dead), "w:3.-- default/t/ its handler died 3 times: exit 1: a, b\n"
-                                         "@0,3,0,e1795000000000000:exit 1: a%2C b;"
+                                         "@0,3,0,e1795000000000000@w:exit 1: a%2C b,"
+                                         "e1795000000000000@w:exit 1: a%2C b;"
                                          "{\"id\":\"poison\",\"type\":\"t\",\"args\":{}}");
     free(dead);
     expect_counters("t", "dead 1, back 2");
@@ -112,11 +113,11 @@ WORKER_TEST(test_jobs_that_fail_together_are_settled_each_for_itself)
     }
     assert_int_equal(settled(&a), 1);
     expect_counters("t", "retried 4, scheduled 4, dead 2, stale 1");
-    expect_text("l w:1.-- default/t/\n@1,0,0,e1795000000000000:no%2C luck;{\"id\":\"a\",\"type\":\"t\"}\n"
+    expect_text("l w:1.-- default/t/\n@1,0,0,e1795000000000000@w:no%2C luck;{\"id\":\"a\",\"type\":\"t\"}\n"
                 "l w:1.-0 default/t/\n@1,0,0,s" SECRET
-                ",t-JDOAv-,e1795000000000000:no%2C luck;{\"id\":\"b\",\"type\":\"t\"}\n"
+                ",t-JDOAv-,e1795000000000000@w:no%2C luck;{\"id\":\"b\",\"type\":\"t\"}\n"
                 "l w:1.-1 default/t/\n@1,0,0,s" SECRET
-                ",t-JDOAv0,e1795000000000000:no%2C luck;{\"id\":\"c\",\"type\":\"t\"}\n"
+                ",t-JDOAv0,e1795000000000000@w:no%2C luck;{\"id\":\"c\",\"type\":\"t\"}\n"
                 "l w:1.-4 default/t/\n@1,0,0,s" SECRET ",t-JDOAv-;{\"id\":\"f\",\"type\":\"t\"}",
                 "ZRANGE", PREFIX "later", "0", "-1");
     expect_text("w:1.-2 default/t/ bad luck\n@1,0,0;{\"id\":\"d\",\"type\":\"t\"}\n"
@@ -260,12 +261,47 @@ SCENE_TEST(test_ends_that_are_alike)
         redis_number("EVAL",
                      "local n = 0\n"
                      "for _, record in ipairs(redis.call('ZRANGE', ARGV[1] .. 'later', 0, -1)) do\n"
-                     "  local at = record:match(',e(%d+):same')\n"
+                     "  local at = record:match(',e(%d+)@w:same')\n"
                      "  n = n + (at == ARGV[2] and 1 or at == ARGV[3] and 10 or 100)\n"
                      "end\n"
                      "return n",
                      "0", PREFIX, "1795000000000000", "1795000001000000"),
         11);
+    turns_check();
+}
+
+/* Lets the job fail so often, each time for that reason; returns how many failures its head has then, and how long it is. */
+static long fail_often(int times, const char *reason, int64_t *size)
+{
+    for (int i = 0; i < times; i++) {
+        assert_int_equal(claim("w", 1, 0), 1);
+        settle("w", SETTLE_RETRY, tokens[0], 0, reason);
+        turns.now_us += SECOND_US;
+        if (i + 1 < times)
+            promote(1);
+    }
+    *size = redis_number("EVAL", "return #redis.call('ZRANGE', ARGV[1] .. 'later', 0, -1)[1]", "0", PREFIX);
+    return redis_number(
+        "EVAL",
+        "local _, n = redis.call('ZRANGE', ARGV[1] .. 'later', 0, -1)[1]:gsub(',e%d+@w:', '')\n return n",
+        "0", PREFIX);
+}
+
+/* The last ten are kept, as far as there is room for them. */
+SCENE_TEST(test_failures_that_are_kept_are_bounded)
+{
+    char longest[401] = "";
+    int64_t size;
+
+    start("w");
+    enqueue("default", "t", "a");
+    assert_int_equal(fail_often(1, "no", &size), 1);
+    promote(1);
+    assert_int_equal(fail_often(12, "no", &size), 10);
+    promote(1);
+    memset(longest, ',', 400);
+    assert_in_range(fail_often(12, longest, &size), 2, 9);
+    assert_true(size < 3000); /* an escaped comma has three bytes */
     turns_check();
 }
 

@@ -15,6 +15,13 @@
 static const struct member worker_members[] = {
     MEMBER("name", WORD), MEMBER("host", WORD), MEMBER("pid", NUMBER, .optional = true), {.name = NULL}};
 
+static const struct member name_members[] = {MEMBER("name", WORD), {.name = NULL}};
+
+static const struct member failure_members[] = {MEMBER("at", TIME),
+                                                MEMBER("worker", INNER, .inner = name_members),
+                                                MEMBER("reason", WORD),
+                                                {.name = NULL}};
+
 static const struct member members[] = {
     MEMBER("id", WORD),
     MEMBER("state", WORD),
@@ -34,6 +41,7 @@ static const struct member members[] = {
     MEMBER("due_at", TIME, .optional = true),
     MEMBER("failed_at", TIME),
     MEMBER("failure", WORD),
+    MEMBER("failures", INNER, .optional = true, .inner = failure_members),
     MEMBER("cancelled_at", TIME),
     MEMBER("queue_paused_since", SINCE),
     MEMBER("batch_paused_since", SINCE),
@@ -99,14 +107,12 @@ bool job_place(const json_t *doc, const char *state, struct find_place *place)
     return len > 0 && len < (int)sizeof place->at;
 }
 
-static const struct member cancel_worker_members[] = {MEMBER("name", WORD), {.name = NULL}};
-
 static const struct member cancel_members[] = {
     MEMBER("id", WORD),
     MEMBER("result", WORD),
     MEMBER("state", WORD),
     MEMBER("queue", WORD),
-    MEMBER("worker", INNER, .inner = cancel_worker_members),
+    MEMBER("worker", INNER, .inner = name_members),
     {.name = NULL},
 };
 

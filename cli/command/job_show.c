@@ -215,11 +215,22 @@ static const struct column gate_columns[] = {
     {.heading = NULL},
 };
 
+static const struct column failure_columns[] = {
+    COLUMN("failed", "at", .show = SHOW_WHEN),
+    COLUMN("worker", "worker.name"),
+    COLUMN("as", "reason", .rest = true, .tone = TONE_WARNING),
+    {.heading = NULL},
+};
+
 int job_print(struct cli *cli, json_t *doc, int64_t now_us)
 {
-    const json_t *gates = json_object_get(doc, "gates");
+    const json_t *gates = json_object_get(doc, "gates"), *failures = json_object_get(doc, "failures");
     int status = sheet_print(cli, stdout, sheet, doc, now_us);
 
+    if (status == 0 && json_array_size(failures) > 1) {
+        output("\n");
+        status = table_print(cli, stdout, failure_columns, failures, now_us);
+    }
     if (status == 0 && json_array_size(gates) > 0) {
         output("\n");
         status = table_print(cli, stdout, gate_columns, gates, now_us);

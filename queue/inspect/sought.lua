@@ -13,8 +13,22 @@ local function is_it(entry)
     return body.id(entry, at) == id
 end
 
+-- Lists its failed attempts, the last one first; of a dead job its record has that one.
+local function failures_of(entry)
+    local rows = {}
+    if job.state == 'dead' and job.attempts .. job.interrupted ~= '00' then
+        rows[1] = {at = job.since, worker = {name = match(job.item, '^([%w_.-]+):')}, reason = job.reason}
+    end
+    for _, failure in ipairs(heads.failures((heads.attrs_of(entry)))) do
+        failure.at, failure.worker = us(min(failure.at, WHOLE_MOST)), failure.worker and {name = failure.worker}
+        rows[#rows + 1] = failure
+    end
+    return rows[1] and rows
+end
+
 local function meet(state, of_lane, entry, more)
     job = places.describe(state, of_lane, entry, more)
+    job.failures = failures_of(entry)
     if job.start then job.passed = us(call('ZRANK', P .. 'later', job.item) - call('ZCOUNT', P .. 'later', '-inf', '(' .. job.score)) end
     job.entry, job.id, job.item, job.score = entry, nil, nil, nil
     return true

@@ -4,7 +4,8 @@
 --          | "@" stamp body    of a job that is new: what most entries are, at half the length. No digit of a stamp is a comma
 --   attrs  = any of: ",s" secret, first (see sign)  ",b" batch, that counts it
 --            ",u" key, locked until it ends    ",w" key, locked until it starts
---            ",e" us ":" reason, its last failure, escaped    ",c" us, of a lease: it was cancelled
+--            ",e" us "@" worker ":" reason, escaped, of each failed attempt, one behind the other, the last one first; no worker: not known
+--            ",c" us, of a lease: it was cancelled
 --            ",t" when it was enqueued, ",d" since when it waits: see stamp
 --            ",g" slot "." index, of the token under which it was taken from its lane last, and came back
 --            ",h" number, of a suspect: so many run together
@@ -79,27 +80,49 @@ end
 
 local last_reason, last_escaped -- jobs that end together mostly have the same one
 
--- Returns attrs with a failure of this moment as the last one, cut in its middle; '': nothing is known of it.
-function heads.failed(attrs, reason)
-    if find(attrs, ',e', 1, true) then attrs = attrs:gsub(',e[^,]*', '') end
-    if reason == '' then return attrs end
+local FAILURES_MOST, FAILURES_BYTES = 10, 1500 -- that are kept, and that a head has at most before one more
+
+-- Takes off the oldest failures, which stand last, so that there is room for one more.
+local function make_room(attrs)
+    local _, kept = attrs:gsub(',e', '')
+    while kept > 0 and (kept >= FAILURES_MOST or #attrs > FAILURES_BYTES) do attrs, kept = attrs:gsub('^(.*),e[^,]*', '%1'), kept - 1 end
+    return attrs
+end
+
+-- Returns attrs with a failure of this moment as the last one, cut in its middle; '': nothing is known of it, and none is kept.
+function heads.failed(attrs, reason, worker)
+    local at = find(attrs, ',e', 1, true)
+    if reason == '' then return at and attrs:gsub(',e[^,]*', '') or attrs end
     if reason ~= last_reason then
         last_reason, last_escaped = reason, ends_of(reason):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
     end
-    return attrs .. ',e' .. us(now) .. ':' .. last_escaped
+    local failure = ',e' .. us(now) .. '@' .. worker .. ':' .. last_escaped
+    if not at then return attrs .. failure end
+    attrs = make_room(attrs)
+    return sub(attrs, 1, at - 1) .. failure .. sub(attrs, at)
 end
 
 -- Returns the head of an entry after one attempt more, which failed for that reason; nil: attrs do not say so.
-function heads.attempted(entry, reason)
+function heads.attempted(entry, reason, worker)
     local attempts, interrupted, throttled, _, attrs = heads.read(entry)
-    return heads.write(attempts + 1, interrupted, throttled, '', reason and heads.failed(attrs, reason) or attrs)
+    return heads.write(attempts + 1, interrupted, throttled, '', reason and heads.failed(attrs, reason, worker) or attrs)
+end
+
+local function plain(hex) return char(tonumber(hex, 16)) end
+
+-- Lists the failed attempts that are kept, the last one first: {at = us, worker = nil: not known, reason =}.
+function heads.failures(attrs)
+    local list = {}
+    for at, worker, reason in attrs:gmatch(',e(%d+)@?([%w_.-]*):([^,]*)') do
+        list[#list + 1] = {at = tonumber(at), worker = worker ~= '' and worker or nil, reason = reason:gsub('%%(%x%x)', plain)}
+    end
+    return list
 end
 
 -- Returns when the job failed last, us, and why; nil: it has not.
 function heads.failure(attrs)
-    local at, reason = (heads.attr(attrs, 'e') or ''):match('^(%d+):(.*)$')
-    if not at then return nil end
-    return tonumber(at), (reason:gsub('%%(%x%x)', function(hex) return char(tonumber(hex, 16)) end))
+    local last = heads.failures(match(attrs, ',e[^,]*') or '')[1]
+    if last then return last.at, last.reason end
 end
 
 -- ---- Jobs that come back to their lanes

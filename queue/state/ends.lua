@@ -217,11 +217,11 @@ local function is_over(job, interrupted, most, who, deaths, reason)
 end
 
 -- Counts in a job's entry that its handler died while it ran; job: {lane =, type =, entry =, ...}. true: the job goes back to job.lane; false: that
--- was once too often, and the job is to be buried, for job.reason. The worker has seen to it that the job was alone in its child, but for the first
+-- was once too often, and the job is to be buried, for job.reason. worker: its id. The worker has seen to it that the job was alone in its child, but for the first
 -- time. reason: the last words, or ''.
-function ends.handler_died(job, most, reason)
+function ends.handler_died(job, most, reason, worker)
     local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
-    if reason ~= '' then attrs = heads.failed(attrs, reason) end
+    if reason ~= '' then attrs = heads.failed(attrs, reason, worker) end
     job.entry = heads.write(attempts, interrupted + 1, throttled, text, attrs)
     return not is_over(job, interrupted + 1, most, 'handler', interrupted + 1, reason)
 end

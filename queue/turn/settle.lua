@@ -132,7 +132,7 @@ function verbs.back(job)
 end
 
 function verbs.interrupted(job)
-    if ends.handler_died(job, job.most, job.reason) then verbs.back(job) else goes('dead', job) end
+    if ends.handler_died(job, job.most, job.reason, job.worker) then verbs.back(job) else goes('dead', job) end
 end
 
 local function bury(jobs)

@@ -35,6 +35,14 @@ static void put_reason(struct page *p, const char *reason)
     html(p->h, "</li>");
 }
 
+static void put_worker_of(struct page *p, const json_t *failure)
+{
+    const json_t *worker = json_object_get(failure, "worker");
+
+    if (*json_text_of(worker, "name"))
+        html(p->h, " in worker <bdi>%s</bdi>", json_text_of(worker, "name"));
+}
+
 static void put_times(struct page *p, const json_t *job, const char *member, const char *state,
                       const char *what)
 {
@@ -46,6 +54,9 @@ static void put_times(struct page *p, const json_t *job, const char *member, con
 
 static void write_past(struct page *p, const json_t *job)
 {
+    const json_t *failures = json_object_get(job, "failures");
+    size_t died = strcmp(json_text_of(job, "state"), "dead") == 0; /* that it is dead says the last one */
+
     put_event(p, "waiting", "enqueued", json_object_get(job, "enqueued_at"));
     html(p->h, json_has(job, "enqueued_at") ? "</li>"
                                             : "<span class=\"pale\">at a time that is not known</span></li>");
@@ -55,10 +66,12 @@ static void write_past(struct page *p, const json_t *job)
     }
     put_times(p, job, "throttled", "throttled", "held back by the provider (429)");
     put_times(p, job, "interrupted", "wrong", "interrupted by the death of its worker or handler");
-    if (json_has(job, "failed_at")) {
-        put_event(p, "dead", "failed last", json_object_get(job, "failed_at"));
-        html(p->h, "after %n of %n attempts", json_int_of(job, "attempts"), json_int_of(job, "max_attempts"));
-        put_reason(p, json_text_of(job, "failure"));
+    for (size_t i = json_array_size(failures); i > died; i--) { /* the first one first */
+        const json_t *failure = json_array_get(failures, i - 1);
+
+        put_event(p, "dead", "failed", json_object_get(failure, "at"));
+        put_worker_of(p, failure);
+        put_reason(p, json_text_of(failure, "reason"));
     }
 }
 
@@ -76,6 +89,8 @@ static void write_present(struct page *p, const json_t *job)
         html(p->h, "%s", *json_text_of(job, "outcome") ? "" : "since ");
         put_time(p, json_us(json_object_get(job, "since")), "");
     }
+    if (strcmp(state, "dead") == 0)
+        put_worker_of(p, json_array_get(json_object_get(job, "failures"), 0));
     put_reason(p, reason);
     if (json_has(job, "start")) {
         put_event(p, "scheduled", "starts", json_object_get(job, "start"));
