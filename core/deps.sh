@@ -68,6 +68,8 @@ clients)
     need ruby-activejob ruby -e 'require "active_job"'
     need ruby-minitest ruby -e 'require "minitest"'
     need golang-go command -v go
+    need golang-github-fzambia-sentinel-dev test -d /usr/share/gocode/src/github.com/FZambia/sentinel
+    need golang-github-mna-redisc-dev test -d /usr/share/gocode/src/github.com/mna/redisc
     need golang-github-gomodule-redigo-dev test -d /usr/share/gocode/src/github.com/gomodule/redigo
     ;;
 peers)

@@ -126,6 +126,37 @@ type goRedis string
 func (e goRedis) Error() string { return string(e) }
 func (goRedis) RedisError()     {}
 
+// A goRedisClient has the methods of a client of go-redis that a Doer needs. It answers as that does: a text is a string.
+type goRedisClient struct{ replies []any }
+
+type goRedisCmd struct{ reply any }
+
+func (c *goRedisClient) Do(context.Context, ...any) *goRedisCmd {
+	cmd := &goRedisCmd{c.replies[0]}
+	c.replies = c.replies[1:]
+	return cmd
+}
+
+func (cmd *goRedisCmd) Result() (any, error) {
+	if err, is := cmd.reply.(error); is {
+		return nil, err
+	}
+	return cmd.reply, nil
+}
+
+func TestGoRedis(t *testing.T) {
+	rdb := &goRedisClient{[]any{goRedis("redis: nil"), about, `{"id":"m","new":true}`, errors.New("EOF"), `{"id":"m","new":false}`, goRedis("NOPERM no")}}
+	c := weir.New(weir.DoerFunc(func(ctx context.Context, args ...any) (any, error) { return rdb.Do(ctx, args...).Result() }))
+	_, err := c.Job(ctx, "m")
+	is[*weir.UnreachableError](t, err)
+	for _, isNew := range []bool{true, false} {
+		done, err := c.Enqueue(ctx, weir.Job{Type: "mail", ID: "m"})
+		equal(t, []any{done.ID, done.New, err}, []any{"m", isNew, nil})
+	}
+	_, err = c.Job(ctx, "m")
+	is[*weir.RefusedError](t, err)
+}
+
 func TestWhatRedisSays(t *testing.T) {
 	for _, reply := range []any{redis.Error("OOM full"), goRedis("BUSY x"), goRedis("redis: nil"), redis.Error("LOADING x"), "{}", `{"protocol":2,"verbs":{}}`, "no JSON", `{"protocol":1,"verbs":{}}`} {
 		c, s := client(reply)

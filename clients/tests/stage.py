@@ -71,6 +71,20 @@ class Stage:
                                 "--appendfsync", "always", "--dir", self.folder, log="redis.log")
         await_that("Redis answers", lambda: self.try_redis("PING") == "PONG")
 
+    def redis_at(self, *options, name="redis", redis_cli=()):
+        """Starts another Redis, at a port of its own, and returns its process, the port and what asks it."""
+        port = str(free_port())
+        folder = os.path.join(self.folder, port)
+        os.mkdir(folder)
+        ports = ["--port", "0", "--tls-port", port] if redis_cli else ["--port", port]
+        process = self.start("redis-server", *options, *ports, "--bind", "127.0.0.1", "--save", "", "--dir", folder, log=f"{name}.log")
+
+        def ask(*words):
+            return subprocess.run(["redis-cli", "-p", port, *redis_cli, *words], capture_output=True, text=True).stdout.strip()
+
+        await_that(f"{name} answers", lambda: ask("PING") == "PONG")
+        return process, port, ask
+
     def kill_redis(self):
         self.redis.kill()
         self.redis.wait()
@@ -175,8 +189,10 @@ class Adapter:
 
     def __init__(self, stage, command):
         with open(os.path.join(stage.folder, "adapter.log"), "ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                                            env=stage.env(), cwd=stage.folder)
+            env = stage.env()
+            del env["REDIS_URL"]  # a library that reads it may not know an address of Weir's
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=env,
+                                            cwd=stage.folder)
         self.stage = stage
         stage.processes.append(self.process)
 

@@ -3,6 +3,7 @@ Each case is a function of (stage, adapter): adapter(**where) starts one."""
 import json
 import os
 import signal
+import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -156,10 +157,10 @@ def slots_of_two_processes(stage, start):
     assert [a["allowed"] for a in answers] == [True] * 5 + [False] * 5, answers
     denied = refusal(two, "slot", limit="openai")
     assert denied.kind == "denied" and 600 < denied.retry_after <= 720, denied.retry_after
-    calls = calls_of_redis(stage)
+    calls = calls_of_redis(stage.try_redis)
     for _ in range(50):
         assert not two("take", limit="openai")["allowed"]
-    assert calls_of_redis(stage) - calls < 25, "denials are not remembered"
+    assert calls_of_redis(stage.try_redis) - calls < 25, "denials are not remembered"
     assert refusal(one, "slot", limit="openai", cost=9).retry_after is None
     assert one("rate", limit="openai")["limit"] == 5
     assert refusal(one, "take", limit="nobody").kind == "missing"
@@ -172,8 +173,8 @@ def slots_of_two_processes(stage, start):
     assert not two("take", limit="keyed", key="any text: ü")["allowed"]
 
 
-def calls_of_redis(stage):
-    lines = stage.try_redis("INFO", "commandstats").splitlines()
+def calls_of_redis(ask):
+    lines = ask("INFO", "commandstats").splitlines()
     return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines if line.startswith("cmdstat_fcall"))
 
 
@@ -348,6 +349,77 @@ def partitions(stage, start):
         assert [q("take", limit=name)["allowed"] for _ in range(2)] == [True, False]
 
 
+def a_little_of_all(stage, q, types):
+    for type in types:
+        stage.weir("rate", "set", type, "1/1h")
+        id = q("enqueue", type=type, options={"delay": 3600})["id"]
+        assert (q("job", id=id)["state"], q("cancel", id=id)) == ("scheduled", "removed")
+        assert q("enqueue_many", type=type, count=1200, batch=f"{type}.week-47")["jobs"] == 1200
+        assert q("batch", name=f"{type}.week-47")["total"] == 1200
+        assert [q("take", limit=type)["allowed"] for _ in range(2)] == [True, False]
+
+
+def of_a_cluster(stage, start):
+    """Two masters with two partitions each; the library finds the node, the client the partition."""
+    nodes = [stage.redis_at("--cluster-enabled", "yes", "--cluster-port", str(free_port())) for _ in range(2)]
+    for (_, _, ask), slots in zip(nodes, (("0", "8191"), ("8192", "16383"))):
+        ask("CLUSTER", "ADDSLOTSRANGE", *slots)
+    ports = [port for _, port, _ in nodes]
+    bus = nodes[1][2]("CONFIG", "GET", "cluster-port").split()[-1]
+    nodes[0][2]("CLUSTER", "MEET", "127.0.0.1", ports[1], bus)
+    await_that("the cluster is one", lambda: all("cluster_state:ok" in ask("CLUSTER", "INFO") for _, _, ask in nodes))
+    stage.url = f"redis+cluster://127.0.0.1:{ports[0]}"
+    stage.weir("init", "--partitions", "4")
+    stage.begin()
+    a_little_of_all(stage, start(url=f"redis://127.0.0.1:{ports[1]}", to="cluster"), ("mail", "news", "sms", "call"))
+    calls = [calls_of_redis(ask) for _, _, ask in nodes]
+    assert min(calls) > 8, f"one of the nodes had nothing to do: {calls}"
+
+
+def over_tls(stage, start):
+    """A password, and a certificate of an issuer that has to be named."""
+    key, crt = (os.path.join(stage.folder, f"redis.{ending}") for ending in ("key", "crt"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=weir",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", crt], check=True, capture_output=True)
+    _, port, _ = stage.redis_at("--requirepass", "secret", "--tls-cert-file", crt, "--tls-key-file", key, "--tls-auth-clients", "no",
+                                redis_cli=("--tls", "--cacert", crt, "-a", "secret", "--no-auth-warning"))
+    url = f"rediss://:secret@127.0.0.1:{port}"
+    stage.url = f"{url}?cacert={crt}"
+    stage.begin()
+    a_little_of_all(stage, start(url=url, to="tls", ca=crt), ("mail",))
+    assert refusal(start(url=url), "enqueue", type="mail").kind == "unreachable"
+
+
+def through_sentinels(stage, start):
+    """The master dies. Its replica takes over, and the same connection goes on."""
+    master, port, ask = stage.redis_at(name="master")
+    _, _, ask_replica = stage.redis_at("--replicaof", "127.0.0.1", port, "--repl-diskless-sync-delay", "0", name="replica")
+    await_that("the replica has all", lambda: "master_link_status:up" in ask_replica("INFO", "replication"))
+    conf = os.path.join(stage.folder, "sentinel.conf")
+    with open(conf, "w") as file:
+        file.write(f"sentinel monitor mymaster 127.0.0.1 {port} 1\nsentinel down-after-milliseconds mymaster 500\n"
+                   "sentinel failover-timeout mymaster 4000\n")
+    _, sentinel, ask_sentinel = stage.redis_at(conf, "--sentinel", name="sentinel")
+    await_that("the Sentinel knows the replica", lambda: "slaves=1" in ask_sentinel("INFO", "sentinel"))
+    stage.url = f"redis+sentinel://127.0.0.1:{sentinel}/mymaster"
+    stage.begin()
+    q = start(url=f"redis://127.0.0.1:{sentinel}", to="sentinel")
+    a_little_of_all(stage, q, ("mail",))
+    assert q("enqueue", type="mail", options={"id": "before"})["new"]
+    await_that("the replica has the job", lambda: ask("WAIT", "1", "1000") == "1")
+    master.kill()
+
+    def again():
+        try:
+            return q("enqueue", type="mail", options={"id": "after"})
+        except Refused as e:
+            assert e.kind in ("unreachable", "unknown"), e
+
+    await_that("the job arrives", again)
+    assert [q("job", id=id)["state"] for id in ("before", "after")] == ["waiting"] * 2
+    assert q("batch", name="mail.week-47")["total"] == 1200
+
+
 def test_mode(stage, start):
     """No server: a list of jobs, drain, a clock that moves, limits that deny."""
     q = start(way="fake", url="unix:///nowhere")
@@ -395,4 +467,4 @@ def test_mode(stage, start):
 
 CASES = [bulk_over_a_cut_connection, bulk_without_a_batch, one_job, unique, wrong_input, serve, lost_over_http, slots_of_two_processes, handlers, results,
          lines_and_deaths, several_at_a_time_and_stopping, cancelling, a_rate, redis_killed_and_back, functions_flushed, another_version, rights,
-         partitions, test_mode]
+         partitions, of_a_cluster, over_tls, through_sentinels, test_mode]

@@ -1,4 +1,5 @@
 /* Holds a client and does what each line says: clients/tests/README.md. */
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -33,9 +34,31 @@ function told({ resetAfter, retryAfter, startAfter, ...take }) {
   return { ...take, reset_after: resetAfter, retry_after: retryAfter, start_after: startAfter };
 }
 
+/* A connection that is more than an address. */
+async function connectionTo(to, url, way, ca) {
+  const { hostname: host, port } = new URL(url);
+  if (way === 'redis') {
+    const { createClient, createCluster } = await import('redis');
+    const redis = to === 'cluster' ? createCluster({ rootNodes: [{ url }] }) : createClient({ url, socket: { tls: true, ca, reconnectStrategy: false } });
+    redis.on('error', () => {});
+    await redis.connect().catch(() => {});
+    return redis;
+  }
+  const { Redis, Cluster } = await import('ioredis');
+  const node = { host, port: Number(port) };
+  const redis =
+    to === 'cluster' ? new Cluster([node]) : to === 'sentinel' ? new Redis({ sentinels: [node], name: 'mymaster' }) : new Redis(url, { tls: { ca } });
+  redis.on('error', () => {});
+  return redis;
+}
+
 const acts = {
-  async connect({ url, token, way }) {
+  async connect({ url, token, way, to, ca }) {
     if (way === 'fake') mode = fake();
+    if (to) {
+      q = new Weir({ redis: await connectionTo(to, url, way, ca && readFileSync(ca)) });
+      return;
+    }
     const [, username, password, path] = /^unix:\/\/(?:([^:@/]*):([^@/]*)@)?(\/.*)$/.exec(url) ?? [];
     if (way === 'redis' && path) {
       const { createClient } = await import('redis');

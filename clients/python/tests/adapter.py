@@ -3,6 +3,11 @@ import asyncio
 import json
 import os
 import sys
+from urllib.parse import urlsplit
+
+import redis.asyncio.cluster
+import redis.asyncio.sentinel
+import redis.sentinel
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
 import weir
@@ -32,11 +37,19 @@ class Adapter:
     def wait(self, value):
         return self.loop.run_until_complete(value) if asyncio.iscoroutine(value) else value
 
-    def connect(self, url=None, token=None, way=None):
+    def connect(self, url=None, token=None, way=None, to=None, ca=None):
         if way == "fake":
             self.within = weir.testing.fake()
             self.fake = self.within.__enter__()
-        self.client = (weir.aio.Client if way == "async" else weir.Client)(url, token=token)
+        library, own = redis.asyncio if way == "async" else redis, None
+        if to == "cluster":
+            own = library.cluster.RedisCluster.from_url(url)
+        elif to == "sentinel":
+            at = urlsplit(url)
+            own = library.sentinel.Sentinel([(at.hostname, at.port)]).master_for("mymaster")
+        elif to == "tls":
+            url += "?ssl_ca_certs=" + ca
+        self.client = (weir.aio.Client if way == "async" else weir.Client)(url, redis=own, token=token)
 
     def enqueue(self, type, args=None, options={}):
         job = self.wait(self.client.enqueue(type, args, **options))

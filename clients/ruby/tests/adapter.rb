@@ -6,9 +6,10 @@ KINDS = {Weir::Unreachable => "unreachable", Weir::Refused => "refused", Weir::I
          Weir::Closed => "closed", Weir::Denied => "denied", Weir::Unknown => "unknown"}.freeze
 
 class Adapter
-  def connect(url: nil, token: nil, way: nil)
+  def connect(url: nil, token: nil, way: nil, to: nil, ca: nil)
     @fake = Weir::Testing.fake! if way == "fake"
-    @client = Weir::Client.new(url, token: token)
+    redis = own(to, url, ca) if to
+    @client = Weir::Client.new(redis ? nil : url, token: token, redis: redis)
     @handlers, @ran = Weir::Handlers.new, []
     nil
   end
@@ -44,6 +45,14 @@ class Adapter
   end
 
   private
+
+  def own(to, url, ca)
+    case to
+    when "cluster" then Redis.new(cluster: [url])
+    when "sentinel" then Redis.new(url: "redis://mymaster", sentinels: [{host: URI(url).host, port: URI(url).port}])
+    when "tls" then Redis.new(url: url, ssl_params: {ca_file: ca})
+    end
+  end
 
   def run(job)
     @ran << job.args

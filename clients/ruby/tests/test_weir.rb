@@ -87,6 +87,7 @@ class RedisTest < Minitest::Test
     [nil, "", "oops", '{"protocol":2}', '{"protocol":1,"verbs":{}}'].each { |about| assert_raises(Weir::Unreachable) { client(about).job("j") } }
     assert_raises(Weir::Refused) { client(Redis::CommandError.new("NOPERM no")).job("j") }
     assert_raises(Weir::Unreachable) { client(Redis::CannotConnectError.new("refused")).job("j") }
+    assert_raises(Weir::Unreachable) { client(OpenSSL::SSL::SSLError.new("SSL_connect: certificate verify failed")).enqueue("mail") }
     assert_raises(Weir::Unreachable) { client(ABOUT, Redis::CommandError.new("OOM full")).job("j") }
   end
 
@@ -101,6 +102,8 @@ class RedisTest < Minitest::Test
     q = client(ABOUT, lost, lost, Redis::CannotConnectError.new("refused"), '{"id":"m","new":false}')
     assert_equal "m", q.enqueue("mail", 1, id: "m")
     assert_equal 1, @redis.told.drop(1).uniq.size
+    cut = OpenSSL::SSL::SSLError.new("SSL_read: unexpected eof while reading")
+    assert_equal "m", client(ABOUT, cut, '{"id":"m","new":false}').enqueue("mail", 1, id: "m")
     q = client(ABOUT, *[lost] * 1000)
     clock = 0
     q.define_singleton_method(:monotonic) { clock += 1 }

@@ -4,12 +4,18 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
+	"net/url"
 	"os"
 	"time"
 
+	"github.com/FZambia/sentinel"
+	"github.com/gomodule/redigo/redis"
+	"github.com/mna/redisc"
 	"weir"
 	"weir/weirtest"
 )
@@ -24,15 +30,15 @@ type adapter struct {
 }
 
 type order struct {
-	Do, URL, Token, Way, Type, ID, Name, Limit, Verb, Text, Rules string
-	Args                                                          json.RawMessage
-	Options                                                       map[string]json.RawMessage
-	Count                                                         int
-	Batch, Then, Queue                                            string
-	Key                                                           *string
-	Cost                                                          *int
-	Wait, Seconds                                                 float64
-	Types                                                         []string
+	Do, URL, Token, Way, To, CA, Type, ID, Name, Limit, Verb, Text, Rules string
+	Args                                                                  json.RawMessage
+	Options                                                               map[string]json.RawMessage
+	Count                                                                 int
+	Batch, Then, Queue                                                    string
+	Key                                                                   *string
+	Cost                                                                  *int
+	Wait, Seconds                                                         float64
+	Types                                                                 []string
 }
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
@@ -92,11 +98,59 @@ func taken(t weir.Taken, err error) (any, error) {
 	return answer, err
 }
 
+// own is a connection of the user's that is more than an address.
+func own(o order) (weir.Doer, error) {
+	at, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	switch o.To {
+	case "cluster":
+		cluster := &redisc.Cluster{StartupNodes: []string{at.Host}}
+		return weir.DoerFunc(func(_ context.Context, args ...any) (any, error) {
+			conn := cluster.Get()
+			defer conn.Close()
+			redirected, err := redisc.RetryConn(conn, 5, 100*time.Millisecond)
+			if err != nil {
+				return nil, err
+			}
+			return redirected.Do(args[0].(string), args[1:]...)
+		}), nil
+	case "sentinel":
+		sentinels := &sentinel.Sentinel{Addrs: []string{at.Host}, MasterName: "mymaster", Dial: func(address string) (redis.Conn, error) {
+			return redis.Dial("tcp", address, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(time.Second))
+		}}
+		return weir.Pool(&redis.Pool{MaxIdle: 3, Dial: func() (redis.Conn, error) {
+			master, err := sentinels.MasterAddr()
+			if err != nil {
+				return nil, err
+			}
+			return redis.Dial("tcp", master)
+		}}), nil
+	case "tls":
+		pem, err := os.ReadFile(o.CA)
+		if err != nil {
+			return nil, err
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(pem)
+		return weir.Pool(&redis.Pool{MaxIdle: 3, Dial: func() (redis.Conn, error) {
+			return redis.DialURL(o.URL, redis.DialTLSConfig(&tls.Config{RootCAs: roots}))
+		}}), nil
+	}
+	panic("what is " + o.To)
+}
+
 func (a *adapter) connect(o order) (err error) {
 	if o.Way == "fake" {
 		a.fake = weirtest.New()
 		a.client = weir.New(a.fake)
 		return nil
+	}
+	if o.To != "" {
+		doer, err := own(o)
+		a.client = weir.New(doer)
+		return err
 	}
 	a.client, err = weir.OpenToken(o.URL, o.Token)
 	return err

@@ -1,11 +1,15 @@
 require "json"
 require "net/http"
+require "openssl"
 require "redis"
 require_relative "errors"
 
 module Weir
   # A carrier raises it when nobody knows whether the call was done.
   class Lost < StandardError; end
+
+  # Was TLS agreed on before it failed? Then the call may have been sent.
+  def self.secured?(error) = !error.message.include?("SSL_connect")
 
   # Carries calls over a connection of redis-rb, by the words that weir:{0}:about tells.
   class RedisCarrier
@@ -61,6 +65,8 @@ module Weir
       @redis.call(*words)
     rescue Redis::CannotConnectError => e
       raise failure(e)
+    rescue OpenSSL::SSL::SSLError => e
+      raise Weir.secured?(e) ? Lost.new(e.message) : failure(e)
     rescue Redis::BaseConnectionError, SystemCallError, IOError => e
       raise Lost, e.message
     end
@@ -90,8 +96,10 @@ module Weir
       post.body = text
       read(Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == "https", open_timeout: 5, read_timeout: TIMEOUT_S,
                                                max_retries: 0) { |http| http.request(post) })
-    rescue Errno::ECONNREFUSED, Errno::EHOSTUNREACH, Errno::ENETUNREACH, SocketError, Net::OpenTimeout, OpenSSL::SSL::SSLError => e
+    rescue Errno::ECONNREFUSED, Errno::EHOSTUNREACH, Errno::ENETUNREACH, SocketError, Net::OpenTimeout => e
       raise Unreachable, "#{@url}: #{e.message}"
+    rescue OpenSSL::SSL::SSLError => e
+      raise Weir.secured?(e) ? Lost : Unreachable, "#{@url}: #{e.message}"
     rescue SystemCallError, IOError, Net::ReadTimeout, Net::HTTPBadResponse => e
       raise Lost, "#{@url}: #{e.message}"
     end

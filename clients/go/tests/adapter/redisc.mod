@@ -1,0 +1,3 @@
+module github.com/mna/redisc
+
+go 1.19

@@ -1,0 +1,3 @@
+module github.com/FZambia/sentinel
+
+go 1.19
