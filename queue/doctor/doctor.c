@@ -1,5 +1,7 @@
 #include "queue/doctor/doctor.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/client/reply.h"
@@ -84,6 +86,7 @@ static int glance_here(struct weir *w, struct doctor *out, bool *in_cluster)
 {
     struct doctor d = {.only_wrong = true, .looks_at = w};
     struct redisReply *reply = NULL;
+    char growth[SETTINGS_GROWTH], *info;
     struct args a;
     int status;
 
@@ -91,7 +94,11 @@ static int glance_here(struct weir *w, struct doctor *out, bool *in_cluster)
     args_add(&a, "INFO");
     status = redis_call(w->redis, &a, &reply, NULL, &w->error);
     if (status == 0 && reply->type == REDIS_REPLY_STRING) {
-        doctor_settings(&d, reply->str);
+        settings_ask_growth(w->redis, w->prefix, reply->str, growth);
+        d.no_memory = asprintf(&info, "%s\n%s", reply->str, growth) < 0;
+        if (!d.no_memory)
+            doctor_settings(&d, info);
+        free(d.no_memory ? NULL : info);
         *in_cluster = !settings_hold(reply->str, "cluster_enabled=0");
     }
     take_checks(d.checks, out);

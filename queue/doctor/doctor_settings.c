@@ -8,6 +8,8 @@
 #define USE_REDIS_7 "use Redis 7.0 or later, or Valkey"
 #define NO_EVICTION "=maxmemory-policy noeviction"
 #define MAKE_ROOM "make room on its disk or in its memory, and read Redis's log"
+#define MEMORY "{used_memory/MiB} of {maxmemory/MiB} MiB used"
+#define FULL "full in about {weir_full_in} at the rate of the last {weir_grows_for}"
 #define CONNECTIONS                                                                                          \
     "{connected_clients} of {maxclients} connections; a worker holds three and one for each further queue"
 
@@ -57,8 +59,10 @@ static const struct setting {
     {"eviction", "maxmemory_policy!noeviction", DOCTOR_WARNING, "maxmemory-policy is {maxmemory_policy}: once a maxmemory is set, a full Redis deletes jobs and limits in silence", NO_EVICTION, false},
     {"eviction", "", DOCTOR_OK, "nothing is evicted", NULL, false},
 
-    {"memory", "maxmemory>0 used_memory>90%maxmemory", DOCTOR_WARNING, "{used_memory/MiB} of {maxmemory/MiB} MiB used; a full Redis takes no more jobs, and workers go on", "raise maxmemory or drain the queues", false},
-    {"memory", "maxmemory>0", DOCTOR_OK, "{used_memory/MiB} of {maxmemory/MiB} MiB used", NULL, false},
+    {"memory", "maxmemory>0 weir_full_s<86400", DOCTOR_WARNING, MEMORY ", " FULL "; then Redis takes no more jobs, and workers go on", "raise maxmemory or drain the queues", false},
+    {"memory", "maxmemory>0 used_memory>90%maxmemory", DOCTOR_WARNING, MEMORY "; a full Redis takes no more jobs, and workers go on", "raise maxmemory or drain the queues", false},
+    {"memory", "maxmemory>0 weir_full_s", DOCTOR_OK, MEMORY ", " FULL, NULL, false},
+    {"memory", "maxmemory>0", DOCTOR_OK, MEMORY, NULL, false},
     {"memory", "", DOCTOR_OK, "{used_memory/MiB} MiB used; no maxmemory", NULL, false},
 
     {"replicas", "min_slaves_good_slaves<min_replicas_to_write", DOCTOR_WRONG, "{min_slaves_good_slaves} in sync, and min-replicas-to-write is {min_replicas_to_write}: Redis takes no writes", "repair the replicas or their links", false},

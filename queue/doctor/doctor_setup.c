@@ -152,20 +152,21 @@ static void read_setting(struct setup *s, const char *name, const char *unknown,
 static char *read_info(struct setup *s)
 {
     struct redisReply *info = ask(s, "INFO", NULL);
-    char *text = NULL, wanted[64], fsync[64], save[64];
+    char *text = NULL, wanted[64], fsync[64], save[64], growth[SETTINGS_GROWTH];
 
     if (!info || info->type != REDIS_REPLY_STRING) {
         freeReplyObject(info);
         return NULL;
     }
     s->service = service_of(info->str);
+    settings_ask_growth(s->redis, s->w->prefix, info->str, growth);
     read_setting(s, "save", "?", save);
     read_setting(s, "appendfsync", "?", fsync);
     read_setting(s, "min-replicas-to-write", "1", wanted);
     if (asprintf(&text,
-                 "%s\nmin_replicas_to_write:%s\nappendfsync:%s\nweir_snapshots:%s\nweir_config:%s\n%s%s\n"
+                 "%s\n%smin_replicas_to_write:%s\nappendfsync:%s\nweir_snapshots:%s\nweir_config:%s\n%s%s\n"
                  "weir_functions:%s\n",
-                 info->str, wanted, fsync, *save ? "yes" : "no",
+                 info->str, growth, wanted, fsync, *save ? "yes" : "no",
                  s->error.status == WEIR_ECONFIG ? "missing"
                  : s->error.status               ? "refused"
                                                  : "",

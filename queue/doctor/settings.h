@@ -11,6 +11,7 @@
 #include "core/script/args.h"
 #include "core/wire/service.h"
 
+struct redis;
 struct redisReply;
 
 /* Asks whether INFO says what all of these terms say, with blanks between:
@@ -27,6 +28,14 @@ bool settings_hold(const char *info, const char *terms);
 /* Says how a setting is changed there: "redis-cli CONFIG SET maxmemory-policy noeviction, ..."; where users cannot, as by its name or
  * weir_config, which the doctor adds (refused, missing), in the service's own console. */
 void settings_todo(const char *info, const char *parameter, char *out, size_t size);
+
+#define SETTINGS_GROWTH 160
+/* Writes as lines of INFO when Redis is full: weir_full_s, weir_full_in, weir_grows_for; "": not by what `memory` of `about` has
+ * (queue/state/memory.lua), or there is no maxmemory. */
+void settings_growth(const char *info, const char *memory, char out[SETTINGS_GROWTH]);
+/* Asks for that `memory`, where INFO has a maxmemory. */
+void settings_ask_growth(struct redis *redis, const char *prefix, const char *info,
+                         char out[SETTINGS_GROWTH]);
 
 /* What a worker asks before it begins, and the answer. */
 struct settings {
