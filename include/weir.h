@@ -238,6 +238,26 @@ struct weir_take_item {
 WEIR_INLINE WEIR_CHECKED int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count,
                                             const char *rule, int flags);
 
+/* Slots on lease: of all rules of a limit, concurrency too, for what is not a job. A hold lasts for its ttl, by Redis's clock, and as long again each
+ * time that it is renewed: who does so at a third of that loses it only when Redis is away for the rest. What a dead holder held comes back at its end. */
+struct weir_hold {
+    int allowed;
+    int never;            /* the cost is more than the limit can ever allow at once */
+    int64_t limit;        /* the burst; of several rules the smallest */
+    int64_t remaining;    /* slots that are left now; of several rules the least */
+    double retry_after_s; /* -1 when allowed, or never; else when to ask again */
+    char token[160];      /* names the hold: whoever has it renews and ends it; "" when not allowed */
+};
+/* Takes a hold for ttl_s seconds (0: 30; at most a day) on target, NAME or NAME/KEY. Of each rate cost slots are taken (0: 1), of concurrency one.
+ * Waits up to most_s seconds (0: not at all; below 0: as long as it takes), in line with others and in turns with jobs. Returns 0 whether allowed or not. */
+WEIR_INLINE WEIR_CHECKED int weir_hold(struct weir *w, const char *target, int64_t cost, double ttl_s,
+                                       double most_s, struct weir_hold *hold);
+/* It lasts for its ttl from now on. WEIR_ENOTFOUND: it is not held any more, so others may have its slots. */
+WEIR_API WEIR_CHECKED int weir_hold_renew(struct weir *w, const char *token);
+/* Gives back what it took of concurrency. spent: what it cost in truth, 0 to 10^9: the rates take the difference, or give it back; below 0: as
+ * much as it took. WEIR_ENOTFOUND: it was not held any more, and nothing is settled. */
+WEIR_API WEIR_CHECKED int weir_hold_end(struct weir *w, const char *token, int64_t spent);
+
 /* ---- Handlers ----------------------------------------------------------------------------------------- */
 
 /* A job that a handler runs. Valid, as all texts of it, until the handler returns. */
@@ -414,6 +434,8 @@ WEIR_API WEIR_CHECKED int weir_take_wait_sized(struct weir *w, const char *targe
                                                size_t size);
 WEIR_API WEIR_CHECKED int weir_take_many_sized(struct weir *w, struct weir_take_item *items, size_t size,
                                                size_t count, const char *rule, int flags);
+WEIR_API WEIR_CHECKED int weir_hold_sized(struct weir *w, const char *target, int64_t cost, double ttl_s,
+                                          double most_s, struct weir_hold *hold, size_t size);
 WEIR_API struct weir_worker *weir_worker_new_sized(const struct weir_worker_options *options, size_t size);
 WEIR_API WEIR_CHECKED int weir_worker_type_sized(struct weir_worker *worker, const char *type,
                                                  const struct weir_type_options *options, size_t size);
@@ -460,6 +482,12 @@ WEIR_INLINE int weir_take_many(struct weir *w, struct weir_take_item *items, siz
                                int flags)
 {
     return weir_take_many_sized(w, items, sizeof *items, count, rule, flags);
+}
+
+WEIR_INLINE int weir_hold(struct weir *w, const char *target, int64_t cost, double ttl_s, double most_s,
+                          struct weir_hold *hold)
+{
+    return weir_hold_sized(w, target, cost, ttl_s, most_s, hold, sizeof *hold);
 }
 
 WEIR_INLINE struct weir_worker *weir_worker_new(const struct weir_worker_options *options)

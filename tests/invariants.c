@@ -381,14 +381,14 @@ static bool is_all_gates(const char *text)
     return len > 2 && strcmp(text + len - 2, "#*") == 0 && is_name((struct span){text, len - 2});
 }
 
-/* at:<gate>: queues, maybe such as have nobody there any more. */
+/* at:<gate>: queues, and lines of callers, maybe such as have nobody there any more. */
 static bool check_at(struct check *c, const struct item *item, const char *rest)
 {
     if (!is_gate(span_str(rest)) && strcmp(rest, "*") != 0 && !is_all_gates(rest))
         return broken(c, "%s: not of the form limit#index/key", item->name);
     for (size_t i = 0; i < item->count; i++)
-        if (!is_queue(span_of(item->at[i])))
-            return broken(c, "%s: %s is no queue", item->name, item->at[i]->str);
+        if (*item->at[i]->str != '!' && !is_queue(span_of(item->at[i])))
+            return broken(c, "%s: %s is no queue, and no line", item->name, item->at[i]->str);
     return true;
 }
 

@@ -236,7 +236,7 @@ static const struct {
     {"taker", "dead", " "},
     {"taker", "limits", " hget "},
     {"taker", "types", " "},
-    {"taker", "gate:l#0", " get set "},
+    {"taker", "gate:l#0", " get set type "},
     {"viewer", "queue:q", NULL}, /* it reads, and that alone */
 };
 

@@ -98,6 +98,7 @@ static void check_takes(struct weir *w)
 {
     struct weir_take_item item = {.target = NULL};
     struct weir_take take;
+    struct weir_hold hold;
 
     WITHOUT(weir_take(NULL, "line/1", "5/1h", 1, 0, &take));
     REFUSED(w, "target", weir_take(w, NULL, "5/1h", 1, 0, &take));
@@ -107,6 +108,14 @@ static void check_takes(struct weir *w)
     REFUSED(w, "target", weir_take_wait(w, NULL, "5/1h", 1, 0, 1, &take));
     REFUSED(w, "take", weir_take_wait(w, "line/1", "5/1h", 1, 0, 1, NULL));
     ANSWERS(0, weir_take_wait(w, "mail", NULL, 1, 0, 1, &take));
+    WITHOUT(weir_hold(NULL, "mail", 1, 1, 0, &hold));
+    REFUSED(w, "target", weir_hold(w, NULL, 1, 1, 0, &hold));
+    REFUSED(w, "hold", weir_hold(w, "mail", 1, 1, 0, NULL));
+    ANSWERS(0, weir_hold(w, "mail", 1, 1, 0, &hold));
+    WITHOUT(weir_hold_renew(NULL, "mail~a"));
+    REFUSED(w, "token", weir_hold_renew(w, NULL));
+    WITHOUT(weir_hold_end(NULL, "mail~a", -1));
+    REFUSED(w, "token", weir_hold_end(w, NULL, -1));
     WITHOUT(weir_take_many(NULL, &item, 1, "5/1h", 0));
     REFUSED(w, "items", weir_take_many(w, NULL, 1, "5/1h", 0));
     ANSWERS(0, weir_take_many(w, NULL, 0, "5/1h", 0));
@@ -222,6 +231,10 @@ static void check_jobs_grow(struct weir *w)
 
 static void check_takes_grow(struct weir *w)
 {
+    struct {
+        struct weir_hold hold;
+        int more;
+    } grown = {.more = 7};
     struct later_take later = {.more = 7};
     struct later_item items[2] = {{.item = {.target = "grown/a"}},
                                   {.item = {.target = "grown/b", .cost = 9}}};
@@ -234,6 +247,8 @@ static void check_takes_grow(struct weir *w)
     assert_int_equal(weir_take_wait_sized(w, "grown/a", "5/1h", 1, 0, 1, &later.take, sizeof later), 0);
     assert_int_equal(later.take.allowed, 1);
     assert_int_equal(later.more, 0);
+    assert_int_equal(weir_hold_sized(w, "mail", 1, 1, 0, &grown.hold, sizeof grown), WEIR_ENOTFOUND);
+    assert_int_equal(grown.more, 0);
     assert_int_equal(weir_take_sized(w, "grown/a", "5/1h", 1, 0, &early, BEFORE(weir_take, reset_after_s)),
                      0);
     assert_int_equal(early.allowed, 1);

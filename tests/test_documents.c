@@ -238,6 +238,10 @@ static void check_limits(void)
               "export", "rate show own", "rate resume own", "rate log", "log", "rate set gone 1/s",
               "rate remove gone --dry-run", "rate remove gone --yes", "take slow --cost 1 --peek",
               "take login/a --rule 5/1m", "rate show slow", "rate show keyed", "rate show busy");
+    redis_do("HSET", PREFIX "hold:busy", "a", "1795933224000000 1 30000000 2 k 0a busy#0 me@here");
+    redis_do("ZADD", PREFIX "holds", "8000000000000000", "busy~a");
+    check("rate show busy");
+    redis_do("DEL", PREFIX "hold:busy", PREFIX "holds");
     redis_do("HSET", PREFIX "limits", "broken", "x");
     check("rate list");
     redis_do("HDEL", PREFIX "limits", "broken");
@@ -344,7 +348,7 @@ static void check_dev(void)
 /* weir help has "  name  what it does" for each; these print no JSON, or are walked by themselves. */
 static void expect_all_commands_walked(void)
 {
-    static const char *const silent[] = {"worker", "serve", "dev", "help", "top"};
+    static const char *const silent[] = {"worker", "serve", "hold", "dev", "help", "top"};
     char *text, name[32];
 
     run_in(&said, NULL, built("weir"), "help", NULL);
@@ -382,6 +386,9 @@ SCENE_TEST(test_who_prints_no_document_says_so)
     weir("serve --json", 64);
     assert_string_equal(said.err,
                         "{\"error\":\"serve --json: it prints no document; leave it out\",\"exit\":64}\n");
+    weir("hold slow --json -- true", 64);
+    assert_string_equal(said.err,
+                        "{\"error\":\"hold --json: it prints no document; leave it out\",\"exit\":64}\n");
     assert_null(strstr((weir("serve --help", 0), said.out), "--json"));
 }
 

@@ -39,6 +39,7 @@ static const struct folder {
     {"queue/turn", 23},
     {"queue/claim", 24},
     {"queue/limits", 25},
+    {"queue/hold", 26},
     {"queue/schedule", 25},
     {"queue/status", 26},
     {"queue/history", 26},
@@ -267,8 +268,8 @@ static const char letters[] =
 struct module {
     const char *path;
     char name[64];
-    char uses[24][64];
-    bool used[24];
+    char uses[32][64];
+    bool used[32];
     int count;
     char locals[2 * LINE_SIZE]; /* " a b ": declared in a line "local a, b = ..." */
 };
@@ -295,7 +296,7 @@ static void check_uses(struct look *look, struct module *m, int line, char *text
     while ((name = strsep(&rest, " \n"))) {
         if (!*name)
             continue;
-        assert_true(m->count < 24);
+        assert_true(m->count < 32);
         snprintf(m->uses[m->count++], sizeof m->uses[0], "%s", name);
         if (find_module(look, name, path))
             check_arrow(look, m->path, line, path);

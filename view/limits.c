@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "queue/history/history.h"
+#include "queue/hold/hold.h"
 #include "queue/limits/rate.h"
 #include "queue/status/forecast.h"
 #include "queue/status/status.h"
@@ -203,6 +204,20 @@ int limits_look(struct weir *w, const char *name, struct limits *limits)
     return status < 0 ? status : client_look_at_all(w, find_limit, &(struct found){name, limits});
 }
 
+void limit_add_holds(struct weir *w, const char *name, json_t *doc)
+{
+    static const struct member members[] = {
+        MEMBER("token", WORD), MEMBER("key", WORD), MEMBER("cost", NUMBER), MEMBER("since", TIME),
+        MEMBER("until", TIME), MEMBER("who", WORD), {.name = NULL},
+    };
+    json_t *rows = NULL;
+
+    if (hold_list(w, name, &rows) < 0)
+        rows = json_array();
+    json_object_set_new(doc, "held_by", document_list(rows, members));
+    json_decref(rows);
+}
+
 int view_rate(struct weir *w, const char *name, json_t **doc)
 {
     struct limits limits;
@@ -215,6 +230,8 @@ int view_rate(struct weir *w, const char *name, json_t **doc)
         limit_add_hour(w, name, *doc);
     if (status >= 0)
         limit_add_paused_keys(w, name, *doc);
+    if (status >= 0)
+        limit_add_holds(w, name, *doc);
     limits_free(&limits);
     return status;
 }

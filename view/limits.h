@@ -20,6 +20,9 @@ int64_t limit_provider_pause(const struct limit *limit);
 /* Adds to such a document what was granted and lost within the last hour, as workers recorded it; null when that cannot be read. */
 void limit_add_hour(struct weir *w, const char *name, json_t *doc);
 
+/* Adds who holds slots of it (weir hold). */
+void limit_add_holds(struct weir *w, const char *name, json_t *doc);
+
 /* What rate set has done. */
 json_t *rate_set_document(const char *name, const struct rule_set *rules, const char *dropped);
 

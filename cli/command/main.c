@@ -23,11 +23,11 @@ const struct command command_version = {.name = "version", .no_config = true, .r
 static const struct command command_help = {.name = "help", .no_config = true, .run = run_help};
 
 static const struct command *const commands[] = {
-    &command_enqueue, &command_worker,   &command_job,     &command_queue, &command_type,   &command_batch,
-    &command_dead,    &command_schedule, &command_rate,    &command_take,  &command_report, &command_top,
-    &command_status,  &command_log,      &command_why,     &command_plan,  &command_verify, &command_serve,
-    &command_dev,     &command_doctor,   &command_init,    &command_acl,   &command_config, &command_apply,
-    &command_export,  &command_help,     &command_version,
+    &command_enqueue, &command_worker,   &command_job,    &command_queue,   &command_type, &command_batch,
+    &command_dead,    &command_schedule, &command_rate,   &command_take,    &command_hold, &command_report,
+    &command_top,     &command_status,   &command_log,    &command_why,     &command_plan, &command_verify,
+    &command_serve,   &command_dev,      &command_doctor, &command_init,    &command_acl,  &command_config,
+    &command_apply,   &command_export,   &command_help,   &command_version,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 

@@ -16,6 +16,7 @@
 #include "view/rate_keys.h"
 
 #define PAUSED_SHOWN 5 /* keys */
+#define HOLDS_SHOWN 20
 
 /* ---- Words */
 
@@ -191,6 +192,24 @@ static void put_paused_keys(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "\nand %s more; weir rate keys NAME", grouped((uint64_t)(more - i), count));
 }
 
+/* Puts who holds slots of it, for how long, and the token that ends that. */
+static void put_holds(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *rows = json_object_get(doc, "held_by"), *row;
+    char since[PHRASE_SIZE], count[32];
+    size_t i;
+
+    for (i = 0; i < HOLDS_SHOWN && (row = json_array_get(rows, i)); i++) {
+        format_span(now_us - json_us(json_object_get(row, "since")), since);
+        output_to(to, "%s%s%s%s, for %s, cost %s: %s", i ? "\n" : "", answer_text(row, "who"),
+                  *answer_text(row, "key") ? ", key " : "", answer_text(row, "key"), since,
+                  count_text(row, "cost", count), answer_text(row, "token"));
+    }
+    if (json_array_size(rows) > i)
+        output_to(to, "\nand %s more; --json lists them",
+                  grouped((uint64_t)(json_array_size(rows) - i), count));
+}
+
 static void put_next(FILE *to, const json_t *doc, int64_t now_us)
 {
     char when[PHRASE_SIZE];
@@ -301,6 +320,7 @@ static int show(struct cli *cli, struct weir *w, const struct limits *limits, co
         COLUMN("parked", "parked", .show = SHOW_COUNT),
         COLUMN("keys asleep", "keys_asleep", .show = SHOW_COUNT, .drop = 1),
         {.heading = "keys paused", .put = put_paused_keys, .drop = 1, .tone = TONE_WARNING},
+        {.heading = "held by", .put = put_holds, .drop = 1},
         {.heading = "next start", .put = put_next},
         {.heading = "last start", .put = put_last, .drop = 1},
         {.heading = "last hour", .put = put_hour, .drop = 1},
@@ -314,6 +334,7 @@ static int show(struct cli *cli, struct weir *w, const struct limits *limits, co
         return cli->error.status;
     limit_add_hour(w, name, doc);
     limit_add_paused_keys(w, name, doc);
+    limit_add_holds(w, name, doc);
     if (cli->json)
         return json_print(cli, doc);
     status = sheet_print(cli, stdout, lines, doc, limits->now_us);

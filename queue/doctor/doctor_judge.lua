@@ -42,12 +42,12 @@ local families = {
     batch = {'hash', ONE}, home = {'string', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
     format = {'string', whole('%d+')}, line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
     finished = {'string', ONE}, kept = {'zset', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#[%w*]/?[%w_.-]*')},
-    longest = {'zset', ONE}, order = {'string', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
+    longest = {'zset', ONE}, hold = {'hash', ONE}, order = {'string', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
 }
 local singles = {
     about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', reasons = 'hash', changes = 'list', acts = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
-    opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash', lines = 'zset', large = 'hash',
+    opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash', lines = 'zset', holds = 'zset', large = 'hash',
 }
 
 -- What says only where jobs wait, when gates open and what has happened: it is made again from the rest, or by the next jobs. So is a list of jobs in

@@ -1,10 +1,10 @@
--- doctor_slots: does a gate that counts jobs in flight count what is leased: the leases of all workers whose tokens name it?
+-- doctor_slots: does a gate that counts jobs in flight count what is leased: the leases of all workers whose tokens name it, and the holds?
 --
 --   doctor_slots.count()    -> {gate name -> leases that name it}; nil and how many leases there are, when they are too many for one call
 --   doctor_slots.says(name) -> how many jobs the gate says are in flight, and the rule to write it under; nil: it cannot say, as it is
 --                              none of concurrency and never was
 --
--- uses: lease rules
+-- uses: holds lease rules
 local doctor_slots = {}
 
 local LEASES_MOST = 10000 -- some 3 ms
@@ -21,15 +21,23 @@ local function add(counted, id)
     end
 end
 
+local function add_holds(counted)
+    for _, token in ipairs(call('ZRANGE', P .. 'holds', '0', '-1')) do
+        for name in lease.gates_of(holds.gates(token)) do counted[name] = (counted[name] or 0) + 1 end
+    end
+end
+
 function doctor_slots.count()
     if total then return counts, total end
     at_next_call(forget)
     local ids = call('ZRANGE', P .. 'workers', '0', '-1')
     total = 0
     for _, id in ipairs(ids) do total = total + call('HLEN', P .. 'active:' .. id) end
+    total = total + call('ZCARD', P .. 'holds')
     if total > LEASES_MOST then return nil, total end
     counts = {}
     for _, id in ipairs(ids) do add(counts, id) end
+    add_holds(counts)
     return counts, total
 end
 

@@ -27,21 +27,30 @@ void requests_on_behalf(const char *name)
     snprintf(behalf, sizeof behalf, "%s", name);
 }
 
-static void add_by(struct args *a)
+void rate_by(char by[RATE_BY_SIZE])
 {
-    char host[256] = "", by[320];
+    char host[256] = "";
     struct passwd entry, *found = NULL;
     char buffer[4096];
 
     gethostname(host, sizeof host - 1);
     (void)getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found);
     if (*behalf)
-        snprintf(by, sizeof by, "%s@%s", behalf, host);
+        snprintf(by, RATE_BY_SIZE, "%s@%s", behalf, host);
     else if (found)
-        snprintf(by, sizeof by, "%.60s@%s", found->pw_name, host);
+        snprintf(by, RATE_BY_SIZE, "%.60s@%s", found->pw_name, host);
     else
-        snprintf(by, sizeof by, "%u@%s", (unsigned)getuid(), host);
-    args_add(a, is_printable(by) ? by : "unknown");
+        snprintf(by, RATE_BY_SIZE, "%u@%s", (unsigned)getuid(), host);
+    if (!is_printable(by))
+        strcpy(by, "unknown");
+}
+
+static void add_by(struct args *a)
+{
+    char by[RATE_BY_SIZE];
+
+    rate_by(by);
+    args_add(a, by);
 }
 
 void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,

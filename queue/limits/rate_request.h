@@ -25,6 +25,9 @@ struct pausing {
 /* What this thread does from now on is logged as done by that name; "": by the user of this process. */
 void requests_on_behalf(const char *name);
 /* Logs what was done, at Redis's time; what is not printable in it becomes "?". */
+#define RATE_BY_SIZE 320
+/* Who does it: "user@host", or as is said on behalf of others. */
+void rate_by(char by[RATE_BY_SIZE]);
 void note_request(struct args *a, const char *prefix, char *what);
 
 /* rules NULL: removes the limit. dry: only says whether it could be done. */

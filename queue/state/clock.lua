@@ -1,13 +1,13 @@
 -- clock: Redis's clock was set back. What waits for a time is to wait no longer than before: pauses of limits and types and retries move back, gates
 -- are looked at, as each moves with the clock when it is loaded. Scheduled jobs and schedules mean a time of day, and stay.
 --
---   clock   list of what is still to be gone through: "<what> <back_us> <since> <place>"; what: limits, types, queues, later, runs,
+--   clock   list of what is still to be gone through: "<what> <back_us> <since> <place>"; what: limits, types, queues, later, runs, holds,
 --           wake:<queue>, sleep:<queue>; back_us: by how much; since: when that was noticed; place: where the next page begins
 --
 -- That may be a million keys, so each call does a page. Of a sorted set the soonest come first, and what moves goes before the place where
 -- the next page begins: so it moves once. A retry that others put behind that place meanwhile moves too.
 --
--- uses: bell gate rules slices
+-- uses: bell gate holds rules slices
 local clock = {}
 
 local PAGE = 500        -- members that one call goes through, 2 to 3 us each
@@ -132,6 +132,14 @@ function through.runs(e, most)
     return #changes / 2, place
 end
 
+-- Returns when a hold ends: nobody who lives has more of it left than its whole time.
+local function held_until(e, token, at) return min(at, now + (holds.ttl(token) or 0)) end
+
+function through.holds(e, most)
+    local changes, place = move(e, P .. 'holds', ceil(most / SET), held_until)
+    return SET * #changes / 2, place
+end
+
 -- Goes through the retries.
 function through.later(e, most)
     local key, load = P .. 'later', slices.load(BYTES)
@@ -153,7 +161,7 @@ function clock.set_back(back_us)
     local e = {back = back_us + (unfinished and unfinished.back or 0), since = now}
     call('DEL', P .. 'clock')
     call('RPUSH', P .. 'clock', entry_of('limits', e, '0'), entry_of('types', e, '0'), entry_of('queues', e, '0'), entry_of('later', e, '0,0'),
-         entry_of('runs', e, us(now) .. ',0'))
+         entry_of('runs', e, us(now) .. ',0'), entry_of('holds', e, us(now) .. ',0'))
     bell.ring()
 end
 

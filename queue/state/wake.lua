@@ -46,11 +46,12 @@ local function few_queues()
     return few
 end
 
--- Lists who may wait at a gate where a job of the queue gives something back, as nobody has listed it: where there are few queues, any may wait.
+-- Lists who may wait at a gate where a job of the queue (nil: what is no job) gives something back, as nobody has listed it: where there are few
+-- queues, any may wait.
 function wake.list_at(queue, name)
     local queues = few_queues()
     if #queues > 0 then call_safe('SADD', P .. 'at:' .. name, unpack(queues)) end
-    wake.list_queue(queue, name, true)
+    if queue then wake.list_queue(queue, name, true) end
 end
 
 -- Lists the lines of callers that wait at a gate, to be woken too. Returns how many there are.

@@ -2,7 +2,7 @@
 -- leases.lua has the amnesty) go back to the head of their lanes. A job whose handler ran in that worker may have killed it: it is a suspect, whose
 -- interruptions ends.worker_died counts until it is dead. It goes to a lane of suspects (claim_alone), to the tail if it was one before. Of the dead
 -- jobs some of the oldest are forgotten where they are too many or too old. So are marks of cancelled jobs that are nowhere, and queues
--- that nobody needs. What is done for all is left out where another heartbeat has just done it.
+-- that nobody needs; holds whose end has come give back what they took. What is done for all is left out where another heartbeat has just done it.
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none), group,
@@ -19,7 +19,7 @@
 --    13    [id ('': unknown), type, attempt, "dead", "interrupted" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
--- uses: bell body cancelled check clock counters data_loss dead_bounds duty ends gate heads lane lane_names lease leases orders reasons registry revisions runs slices type_lists wake
+-- uses: bell body cancelled check clock counters data_loss dead_bounds duty ends gate heads holds lane lane_names lease leases orders reasons registry revisions runs slices type_lists wake
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -155,8 +155,9 @@ local function reap(ARGV)
     local reaps, wrong = beat(worker, lease_us, swept)
     data_loss.mark()
     local reply = {us(now), 0, 0, 0, {}, {wrong}, {}, [13] = {}}
-    if reaps and not swept and not newer_format() then
-        reap_late(interrupted_most, reply)
+    if not swept and not newer_format() then
+        if reaps then reap_late(interrupted_most, reply) end
+        holds.reap()
         gate.save()
     end
     local info = registry.info(worker)

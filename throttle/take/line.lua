@@ -1,7 +1,9 @@
 -- line: callers of take_wait for the same limit and key stand in line, in the order in which they came; each sleeps until the time at which
 -- it was told that its slot comes.
 --
---   line.open(name, key, limit)         the line of this call; limit: of takes.lua. A word that says what is wrong; nil: nothing
+--   line.open(name, key, limit, holds, most) the line of this call; limit, holds: of takes.lua; most: how long a caller waits yet. A word
+--                                       that says what is wrong; nil: nothing
+--   line.gates()                        its gates, and how many
 --   line.last_start(came)               the ticket of one who came then
 --   line.opens(cost, ticket)            when its gates open for who has it to itself; huge: never
 --   line.start_now(cost, came, ticket)  when they do behind those who came before, and are here
@@ -25,6 +27,9 @@
 --
 -- Whoever is late is passed over, and keeps its place for GONE: so one that died wastes its own slot at most. The gates are held for
 -- the first in line against those served later than the line, as for types: jobs and callers take turns.
+--
+-- Nobody knows when a gate of concurrency opens that is full. So its line stands at at:<gate> as queues do, and is told as something ends;
+-- and each caller asks again as the next hold ends, whose holder may be dead, and at least every LOOK.
 -- uses: gate rules takes
 
 local line = {}
@@ -35,6 +40,8 @@ local COMING = 1000000    -- us; until then a late caller is likely to come, and
 local GONE = 10000000     -- us; then a late caller has left the line
 local BEFORE_MOST = 500   -- places that one call walks: 1 ms. Callers behind them are told the time of the last
 local LOOK_MOST = 20      -- places at which one call looks for a caller that is not late
+local LOOK = 10000000     -- us; so often callers at a gate of concurrency that is full ask again
+local LOOK_LEAST = 100000 -- and no sooner
 local LIVES_MS = 60000    -- keys stay so long after what they say is over
 
 -- The line of this call.
@@ -43,6 +50,8 @@ local limit, key
 local gates = {}
 local count -- how many gates there are
 local from  -- when the first caller may start: now, or at the end of the limit's pause
+local patience -- how long the caller of this call waits yet; < 0: as long as it takes
+local again -- when to ask again at a gate of concurrency that is full; nil: not looked for yet
 
 local function load_gates()
     count = #limit.set
@@ -58,20 +67,34 @@ local function is_foreign(at)
     return kind ~= 'none' and kind ~= 'zset'
 end
 
-function line.open(name, its_key, its_limit)
+function line.open(name, its_key, its_limit, holds, most)
     local path = its_key == '' and name or name .. '/' .. its_key
     limit, key, list, due, node = its_limit, its_key, P .. 'line:' .. path, P .. 'due:' .. path, '!' .. path
-    local wrong = limit.wrong or takes.wrong_key(limit, key)
+    patience, again = most or -1, nil
+    local wrong = takes.wrong(limit, key, holds)
     wrong = wrong or (is_foreign(list) or is_foreign(due) or not load_gates()) and 'foreign'
     if wrong then return wrong end
     from = limit.set.pause_until and max(now, rules.paused(limit.set)) or now
 end
 
+function line.gates() return gates, count end
+
 -- ---- Starts
+
+-- Returns when to ask again at a gate of concurrency that is full; more than is granted ahead, as it is not open.
+local function ask_again()
+    if not again then
+        local ends = tonumber(call('ZRANGE', P .. 'holds', '0', '0', 'WITHSCORES')[2] or huge)
+        again = max(now + LOOK_LEAST, min(now + LOOK, ends))
+        if patience > 0 then again = min(again, now + max(patience, gate.AHEAD + 1)) end
+    end
+    return again
+end
 
 local function opens(cost, at, ticket)
     for i = 1, count do
         local s = gate.start(gates[i], cost, node, ticket)
+        if s == huge and gates[i].base.in_flight then s = ask_again() end
         if s > at then at = s end
     end
     return at
@@ -93,7 +116,8 @@ function line.figures(at)
     local burst, remaining, resets = huge, huge, from
     for i = 1, count do
         local most, left, full = gate.figures(gates[i], at)
-        burst, remaining, resets = min(burst, most), min(remaining, left), max(resets, full)
+        burst, remaining = min(burst, most), min(remaining, left)
+        if full < huge then resets = max(resets, full) end
     end
     return burst, remaining, resets
 end
@@ -103,7 +127,7 @@ local function is_shared()
     local at = call('ZSCORE', due, '~')
     if not at then return false end
     local slot = 0
-    for i = 1, count do slot = max(slot, gates[i].base.period / gates[i].base.count) end
+    for i = 1, count do slot = max(slot, (gates[i].base.period or 0) / gates[i].base.count) end
     return at + 1000000 + 4 * slot >= now
 end
 
@@ -191,11 +215,15 @@ local function first()
     end
 end
 
--- Holds gates for the first in line until a moment after its slot: those that would be idle for less than one slot of theirs.
+-- Holds gates for the first in line until a moment after its slot: those that would be idle for less than one slot of theirs; one of concurrency
+-- as it is told to come now.
 local function hold(cost, at, ticket)
     for i = 1, count do
         local g = gates[i]
-        if gate.start(g, cost, node, ticket) + ceil(g.base.period / g.base.count) >= at then
+        if g.base.in_flight then
+            call_safe('SADD', P .. 'at:' .. g.name, node)
+            if at <= now + gate.AHEAD then gate.hold(g, node, ticket, now + LATE) end
+        elseif gate.start(g, cost, node, ticket) + ceil(g.base.period / g.base.count) >= at then
             gate.hold(g, node, ticket, at + gate.AHEAD)
         end
     end
@@ -297,7 +325,7 @@ function line.wake(member)
     local name, its_key = match(member, '^!([^/]+)/?(.*)$')
     if not name then return 1, false end
     gate.save()
-    local wrong = line.open(name, its_key, takes.limit_of(name, ''))
+    local wrong = line.open(name, its_key, takes.limit_of(name, ''), true)
     if is_foreign(list) or is_foreign(due) then return 1, false end
     if call('EXISTS', list) == 0 then
         call_safe('ZREM', P .. 'lines', member)

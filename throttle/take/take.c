@@ -411,7 +411,7 @@ int weir_take_sized(struct weir *w, const char *target, const char *rule, int64_
 void take_wait_request(struct args *a, const char *prefix, int64_t now_us, const struct take_wait *wait,
                        int64_t most_us, bool leave)
 {
-    script_begin(a, "take_wait", prefix, now_us);
+    script_begin(a, wait->ttl_us ? "hold" : "take_wait", prefix, now_us);
     args_add(a, leave ? "leave" : "wait");
     args_add(a, wait->rules);
     args_add(a, wait->q.name);
@@ -420,11 +420,20 @@ void take_wait_request(struct args *a, const char *prefix, int64_t now_us, const
     args_add(a, wait->place);
     args_add(a, wait->tag);
     args_add_int(a, most_us < 0 ? -1 : most_us);
+    if (wait->ttl_us) {
+        args_add_int(a, wait->ttl_us);
+        args_add(a, wait->who);
+    }
 }
 
 static void copy(char *out, size_t size, const struct redisReply *r)
 {
     snprintf(out, size, "%s", r->type == REDIS_REPLY_STRING ? r->str : "");
+}
+
+static const char *verb_of(const struct take_wait *wait)
+{
+    return wait->ttl_us ? "hold" : "take";
 }
 
 int take_wait_reply(const struct redisReply *r, struct take_wait *wait, struct weir_take *out,
@@ -437,7 +446,7 @@ int take_wait_reply(const struct redisReply *r, struct take_wait *wait, struct w
         return e->status;
     status = take_answer(r, 0, out, &why);
     if (status < 0)
-        return error_set(e, status, "take %.100s: %s", wait->q.name, why);
+        return error_set(e, status, "%s %.100s: %s", verb_of(wait), wait->q.name, why);
     wait->now_us = reply_int(r->element[FIELDS], 0);
     copy(wait->place, sizeof wait->place, r->element[FIELDS + 1]);
     copy(wait->bell, sizeof wait->bell, r->element[FIELDS + 2]);
@@ -459,6 +468,7 @@ struct waiter {
     struct take_wait wait;
     const volatile sig_atomic_t *stopped;
     int64_t asked_us, answered_us; /* the last question */
+    int64_t asked_boot_us;         /* by CLOCK_BOOTTIME */
     int64_t due_us;                /* when its slot comes, by our clock */
     struct redis *ear;             /* listens to the bell; NULL: nothing does */
 };
@@ -478,6 +488,7 @@ static int ask_place(struct waiter *waiter, int64_t most_us, struct weir_take *t
     args_init(&a);
     take_wait_request(&a, w->prefix, -1, &waiter->wait, most_us, false);
     waiter->asked_us = clock_mono_us();
+    waiter->asked_boot_us = clock_boot_us();
     status = client_call(w, &a, &reply, NULL);
     waiter->answered_us = clock_mono_us();
     args_free(&a);
@@ -596,31 +607,54 @@ static int stand_in_line(struct waiter *waiter, int64_t most_us, struct weir_tak
     }
 }
 
-int take_in_line(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
-                 int64_t most_us, const volatile sig_atomic_t *stopped, struct weir_take *take)
+/* Of a waiter that is made but for its question. Allowed: its slot has come. */
+static int wait_in_line(struct waiter *waiter, const char *target, int64_t cost, int64_t most_us,
+                        struct weir_take *take)
 {
-    struct waiter waiter = {.w = w, .stopped = stopped};
+    struct weir *w = waiter->w;
     const char *why;
     int status;
 
     *take = (struct weir_take){0};
-    if (take_read(&waiter.wait.q, target, cost, &why) < 0)
-        return error_set(&w->error, WEIR_EINPUT, "take %.100s: %s", target, why);
+    if (take_read(&waiter->wait.q, target, cost, &why) < 0)
+        return error_set(&w->error, WEIR_EINPUT, "%s %.100s: %s", verb_of(&waiter->wait), target, why);
+    random_tag(waiter->wait.tag);
+    status = client_at_home(w, waiter->wait.q.name, strlen(waiter->wait.q.name));
+    if (status == 0)
+        status = stand_in_line(waiter, most_us, take);
+    stop_listening(waiter);
+    if (status == 0 && take->allowed) {
+        clock_sleep_until(waiter->answered_us + us_of(take->retry_after_s));
+        take->retry_after_s = -1;
+    }
+    return status;
+}
+
+int take_in_line(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                 int64_t most_us, const volatile sig_atomic_t *stopped, struct weir_take *take)
+{
+    struct waiter waiter = {.w = w, .stopped = stopped};
+    int status;
+
+    *take = (struct weir_take){0};
     if (take_rules(rule, waiter.wait.rules, &w->error) < 0)
         return w->error.status;
-    random_tag(waiter.wait.tag);
-    status = client_at_home(w, waiter.wait.q.name, strlen(waiter.wait.q.name));
-    if (status == 0)
-        status = stand_in_line(&waiter, most_us, take);
-    stop_listening(&waiter);
+    status = wait_in_line(&waiter, target, cost, most_us, take);
     if (is_away(status) && flags & (WEIR_TAKE_OR_ALLOW | WEIR_TAKE_OR_DENY)) {
         take_assume(flags & WEIR_TAKE_OR_ALLOW, take);
         return 0;
     }
-    if (status == 0 && take->allowed) {
-        clock_sleep_until(waiter.answered_us + us_of(take->retry_after_s));
-        take->retry_after_s = -1;
-    }
+    return status;
+}
+
+int take_on_lease(struct weir *w, const char *target, int64_t cost, int64_t most_us,
+                  const volatile sig_atomic_t *stopped, struct take_lease *lease, struct weir_take *take)
+{
+    struct waiter waiter = {.w = w, .stopped = stopped, .wait = {.ttl_us = lease->ttl_us, .who = lease->who}};
+    int status = wait_in_line(&waiter, target, cost, most_us, take);
+
+    lease->asked_us = waiter.asked_boot_us;
+    snprintf(lease->token, sizeof lease->token, "%s~%s", waiter.wait.q.name, waiter.wait.tag);
     return status;
 }
 

@@ -49,6 +49,8 @@ struct take_wait {
     char place[64], tag[24];        /* place "": not in line */
     char bell[PREFIX_SIZE + 80];    /* the list to which a time is pushed when its slot comes sooner */
     int64_t now_us;                 /* Redis's time of the last answer */
+    int64_t ttl_us;                 /* 0: it takes; else it holds for so long: hold.lua's */
+    const char *who;                /* who holds */
 };
 /* most_us: how long it may wait yet; < 0: as long as it takes. leave: it does not wait any more. */
 void take_wait_request(struct args *a, const char *prefix, int64_t now_us, const struct take_wait *wait,
@@ -62,6 +64,18 @@ WEIR_CHECKED int take_wait_reply(const struct redisReply *r, struct take_wait *w
  * *stopped. Allowed: its slot has come. */
 WEIR_CHECKED int take_in_line(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
                               int64_t most_us, const volatile sig_atomic_t *stopped, struct weir_take *take);
+
+/* Slots that are held for ttl_us, and by whom. */
+struct take_lease {
+    int64_t ttl_us;
+    const char *who;
+    char token[LIMIT_NAME_SIZE + 24]; /* "<limit>~<tag>" */
+    int64_t asked_us; /* CLOCK_BOOTTIME before it was granted: it lasts so long from then at least */
+};
+/* The same for slots on lease, of concurrency too, and most_us 0: now or not at all. Allowed: they are held from now. */
+WEIR_CHECKED int take_on_lease(struct weir *w, const char *target, int64_t cost, int64_t most_us,
+                               const volatile sig_atomic_t *stopped, struct take_lease *lease,
+                               struct weir_take *take);
 
 /* Redis is away: what a caller who would rather have that than an error is answered. */
 void take_assume(bool allowed, struct weir_take *out);

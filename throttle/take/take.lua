@@ -43,7 +43,7 @@ local open_limit, open_key -- whose gates are loaded: the next item of the same 
 -- Loads the gates of a limit and a key. Returns the word that says what is wrong with the limit, the key or a gate, or nil.
 local function open_gates(limit, key)
     open_limit = nil
-    local wrong = limit.wrong or takes.wrong_key(limit, key)
+    local wrong = takes.wrong(limit, key)
     if wrong then return wrong end
     local set = limit.set
     count = #set

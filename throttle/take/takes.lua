@@ -3,7 +3,8 @@
 --
 --   takes.limit_of(name, given)     given: rules of the caller's own, or ''. Its .set, or the word that says what is wrong with it in
 --                                   .wrong
---   takes.wrong_key(limit, key)     the word that says what is wrong with the key ('': none); nil or false: nothing
+--   takes.wrong(limit, key, holds)  the word that says what is wrong with the limit or the key ('': none); nil or false: nothing. holds: the
+--                                   caller gives back what it takes
 --   takes.gate_name(limit, i, key)  of its i-th rule
 --   takes.wrong_rules(given)        are they no rules in the stored form?
 -- uses: rules
@@ -23,8 +24,6 @@ local function limit_make(name, own, given)
         limit.wrong = 'unreadable'
     elseif own and given ~= '' and set.text ~= given then
         limit.wrong = 'differs' -- callers by one rule would take what callers by the other wait for
-    elseif set.in_flight then
-        limit.wrong = 'concurrency'
     else
         for i, rule in ipairs(set) do
             limit.names[i] = name .. '#' .. rule.index
@@ -46,7 +45,9 @@ function takes.limit_of(name, given)
     return limit
 end
 
-function takes.wrong_key(limit, key)
+function takes.wrong(limit, key, holds)
+    if limit.wrong then return limit.wrong end
+    if limit.set.in_flight and not holds then return 'concurrency' end
     if key == '' then return limit.set.path and 'keyless' end
     return not limit.set.path and limit.own and 'unkeyed'
 end
