@@ -136,6 +136,12 @@ static bool is_known(const char *name, const char *known)
     return strcmp(name, "back") == 0;
 }
 
+/* The form of a page, which says where it leads back to, sends fields of a pause that nobody has filled in. */
+static bool is_left_empty(const json_t *fields, const char *name)
+{
+    return json_object_get(fields, "back") && (strcmp(name, "for") == 0 || strcmp(name, "reason") == 0);
+}
+
 int fields_check(const json_t *fields, const char *known, struct error *e)
 {
     const char *name;
@@ -148,7 +154,7 @@ int fields_check(const json_t *fields, const char *known, struct error *e)
                              *known ? "%.60s: unknown; known here: %s"
                                     : "%.60s: unknown; nothing is asked for here",
                              name, known);
-        if (json_string_length(value) == 0)
+        if (json_string_length(value) == 0 && !is_left_empty(fields, name))
             return error_set(e, WEIR_EINPUT, "%.60s: empty; give it a value, or leave it out", name);
     }
     return 0;
