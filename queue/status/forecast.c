@@ -540,14 +540,9 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     return 0;
 }
 
-bool type_is_quiet(const struct limit_type *type)
-{
-    return !type->served && type->backlog && type->backlog->resting > 0;
-}
-
 int64_t type_next_start(const struct limits *limits, const struct limit_type *type)
 {
-    int64_t own_us = type_is_quiet(type) ? GATE_NEVER : own_start(limits, type);
+    int64_t own_us = own_start(limits, type);
     struct type_turn turn;
 
     return type_awaits_turn(limits, type, &turn) && turn.until_us > own_us ? turn.until_us : own_us;
@@ -563,6 +558,12 @@ static int64_t limit_next_start(const struct limit *limit)
     return view_start(&view, 1);
 }
 
+/* True when all workers that run the type were told to take no more jobs. */
+static bool is_quiet(const struct limit_type *type)
+{
+    return !type->served && type->backlog && type->backlog->resting > 0;
+}
+
 bool limits_are_quiet(const struct limits *limits, const struct limit *limit)
 {
     size_t count, quiet = 0;
@@ -571,7 +572,7 @@ bool limits_are_quiet(const struct limits *limits, const struct limit *limit)
     for (size_t i = 0; i < count; i++) {
         const struct limit_type *t = holds[i].type;
 
-        if (t->waiting + t->parked > 0 && !type_is_quiet(t))
+        if (t->waiting + t->parked > 0 && !is_quiet(t))
             return false;
         quiet += t->waiting + t->parked > 0;
     }

@@ -43,10 +43,9 @@ WEIR_CHECKED int forecast_jobs(const struct limits *limits, const struct limit_t
 WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
                                 struct error *e);
 /* When the next job of a type starts at the earliest, by its limits, and by its keys as far as they are known. GATE_NEVER: when something ends, or
- * somebody resumes its queue or a worker. */
+ * somebody resumes its queue. */
 int64_t type_next_start(const struct limits *limits, const struct limit_type *type);
-/* True when all workers that run it were told to take no more jobs; of a limit: of each type of which jobs wait, and there is one. */
-bool type_is_quiet(const struct limit_type *type);
+/* True when jobs of the limit wait, and all workers that run their types were told to take no more. */
 bool limits_are_quiet(const struct limits *limits, const struct limit *limit);
 /* Returns when the next job starts that a limit holds: of jobs that wait; when none does, of any type. */
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit);
