@@ -1,9 +1,13 @@
 /* Slots on lease, for what is not a job: plays, a random world of jobs and holders at one gate, and the library. */
 #include <inttypes.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "tests/play.h"
+#include "tests/program.h"
 #include "tests/random.h"
 #include "tests/scene.h"
+#include "tests/stage.h"
 
 PLAY("hold")
 
@@ -176,6 +180,41 @@ SCENE_TEST(test_of_c)
     assert_int_equal(weir_hold(w, "nothing", 0, 0, 0, &b), WEIR_ENOTFOUND);
     assert_int_equal(weir_take(w, "gpu", NULL, 1, 0, &(struct weir_take){0}), WEIR_EINPUT);
     weir_free(w);
+}
+
+/* ---- The command */
+
+/* Its command ends with it, and who waits has the slot by the end of the lease, without any worker. */
+SCENE_TEST(test_a_holder_that_is_killed)
+{
+    const char *folder = turns.server.folder;
+    const char *const holds[] = {built("weir"),
+                                 "hold",
+                                 "gpu",
+                                 "--redis",
+                                 turns.server.url,
+                                 "--ttl",
+                                 "2s",
+                                 "--",
+                                 "/bin/sh",
+                                 "-c",
+                                 "echo $$ >held; exec sleep 1000",
+                                 NULL};
+    struct outcome said;
+    char text[32];
+    pid_t pid;
+
+    unlink(textf("%s/held", folder));
+    must(turns_rate("gpu", "concurrency:1"));
+    pid = program_start(folder, "holder", holds);
+    await_text(folder, "held", "\n");
+    assert_true(read_text(folder, "held", text, sizeof text));
+    kill(pid, SIGKILL);
+    assert_int_equal(program_end(pid), 1000 + SIGKILL);
+    run_in(&said, NULL, built("weir"), "hold", "gpu", "--redis", turns.server.url, "--wait", "--", "true",
+           NULL);
+    assert_int_equal(said.code, 0);
+    await(kill((pid_t)atoi(text), 0) < 0);
 }
 
 TESTS(turns_start, turns_stop)
