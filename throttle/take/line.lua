@@ -84,7 +84,7 @@ function line.gates() return gates, count end
 -- Returns when to ask again at a gate of concurrency that is full; more than is granted ahead, as it is not open.
 local function ask_again()
     if not again then
-        local ends = tonumber(call('ZRANGE', P .. 'holds', '0', '0', 'WITHSCORES')[2] or huge)
+        local ends = tonumber(call_safe('ZRANGE', P .. 'holds', '0', '0', 'WITHSCORES')[2] or huge)
         again = max(now + LOOK_LEAST, min(now + LOOK, ends))
         if patience > 0 then again = min(again, now + max(patience, gate.AHEAD + 1)) end
     end
