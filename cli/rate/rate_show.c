@@ -185,8 +185,10 @@ static void put_paused_keys(FILE *to, const json_t *doc, int64_t now_us)
     char text[384], count[32];
 
     for (; i < PAUSED_SHOWN && i < (int64_t)json_array_size(rows); i++) {
+        if (i > 0)
+            output_to(to, "\n");
         paused_key_text(json_array_get(rows, (size_t)i), now_us, text, sizeof text);
-        output_to(to, "%s%s", i ? "\n" : "", text);
+        output_to(to, "%s", text);
     }
     if (more > i)
         output_to(to, "\nand %s more; weir rate keys NAME", grouped((uint64_t)(more - i), count));
@@ -200,8 +202,10 @@ static void put_holds(FILE *to, const json_t *doc, int64_t now_us)
     size_t i;
 
     for (i = 0; i < HOLDS_SHOWN && (row = json_array_get(rows, i)); i++) {
+        if (i > 0)
+            output_to(to, "\n");
         format_span(now_us - json_us(json_object_get(row, "since")), since);
-        output_to(to, "%s%s%s%s, for %s, cost %s: %s", i ? "\n" : "", answer_text(row, "who"),
+        output_to(to, "%s%s%s, for %s, cost %s: %s", answer_text(row, "who"),
                   *answer_text(row, "key") ? ", key " : "", answer_text(row, "key"), since,
                   count_text(row, "cost", count), answer_text(row, "token"));
     }
