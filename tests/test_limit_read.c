@@ -213,7 +213,7 @@ TEST_WITH(test_forecasts_of_jobs_with_costs_of_their_own, client_flush, NULL)
     struct forecast f;
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct limit_type type = {.name = "mail", .cost = 1, .parked = 11, .own_costs = true};
+        struct type_status type = {.name = "mail", .cost = 1, .parked = 11, .own_costs = true};
         struct limits limits = {.now_us = BEGIN_US};
         struct limit after = {0};
 
@@ -287,7 +287,7 @@ TEST_WITH(test_many_limits_and_types, client_flush, NULL)
         assert_int_equal(limits.at[i].set.at[0].count, i % 2 ? 1 : 2);
         assert_string_equal(limits.types[i].name, name);
         assert_int_equal(limits.types[i].limit_count, i == 3 ? 2 : 1);
-        assert_int_equal(limits.types[i].held, i == 500);
+        assert_int_equal(limits.types[i].unhandled, i == 500);
     }
     expect_holds(&limits);
     assert_int_equal(limits_parked(&limits, "gone"), 0);

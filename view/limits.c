@@ -91,13 +91,12 @@ static json_t *types_json(const struct limits *limits, const char *limit)
     const struct hold *holds = limits_holds(limits, limit, &count);
 
     for (size_t i = 0; i < count; i++) {
-        const struct limit_type *t = holds[i].type;
+        const struct type_status *t = holds[i].type;
 
         json_object_set_new(types, t->name,
                             json_pack("{s:I,s:I,s:I,s:I,s:I}", "cost", (json_int_t)t->cost, "waiting",
-                                      (json_int_t)t->waiting, "parked", (json_int_t)(t->held ? 0 : t->parked),
-                                      "held", (json_int_t)(t->held ? t->parked : 0), "keyless",
-                                      (json_int_t)(t->keyless ? t->keyless->jobs : 0)));
+                                      (json_int_t)t->waiting, "parked", (json_int_t)t->parked, "held",
+                                      (json_int_t)t->held, "keyless", (json_int_t)t->keyless.jobs));
     }
     return types;
 }

@@ -4,7 +4,7 @@
 #include "queue/status/status.h"
 #include "view/limits.h"
 
-static json_t *change_json(const struct limit_type *type, const struct forecast *now,
+static json_t *change_json(const struct type_status *type, const struct forecast *now,
                            const struct forecast *then)
 {
     return json_pack("{s:I,s:I,s:o,s:b,s:o,s:o,s:b,s:o}", "waiting", (json_int_t)type->waiting, "parked",
@@ -22,10 +22,10 @@ static int forecast_both(const struct limits *limits, const struct limit *after,
     const struct hold *holds = limits_holds(limits, after->name, &count);
 
     for (size_t i = 0; i < count; i++) {
-        const struct limit_type *type = holds[i].type;
+        const struct type_status *type = holds[i].type;
         struct forecast now, then;
 
-        if (type->waiting + type->parked == 0)
+        if (type_backlog(type) == 0)
             continue;
         if (forecast_type(limits, type, NULL, &now, e) < 0 ||
             forecast_type(limits, type, after, &then, e) < 0)

@@ -77,11 +77,6 @@ double type_rate(const struct type_status *t)
                : t->rate;
 }
 
-int64_t type_backlog(const struct type_status *t)
-{
-    return t->waiting + t->parked + t->held;
-}
-
 bool type_is_unserved(const struct type_status *t)
 {
     return type_backlog(t) > 0 && !t->served;

@@ -16,8 +16,6 @@ WEIR_CHECKED int view_type(struct weir *w, const char *name, json_t **doc);
 
 /* Starts a second of a type by the rule that is in its way now, else by its strictest; 0: none. */
 double type_rate(const struct type_status *t);
-/* Jobs of it that are to start as soon as they may. */
-int64_t type_backlog(const struct type_status *t);
 /* True when something of it waits that no worker takes. */
 bool type_is_unserved(const struct type_status *t);
 

@@ -46,7 +46,7 @@ static json_t *value_of(const struct type_status *t, const struct type_member *m
     case PAUSE:
         return pause_document(t->pause);
     case KEYLESS:
-        return json_integer(t->keyless ? t->keyless->jobs : 0);
+        return json_integer(t->keyless.jobs);
     case TIME:
         return json_time(type_number(t, m->at));
     case RATE_OR_NULL:

@@ -85,8 +85,8 @@ static void print_waits(const json_t *types, bool unserved, int64_t now_us)
 static void print_keyless(const struct status *s)
 {
     for (size_t i = 0; i < s->type_count; i++)
-        if (s->types[i].keyless && keyless_most(s->types[i].keyless))
-            keyless_print(stdout, s->types[i].name, s->types[i].keyless);
+        if (keyless_most(&s->types[i].keyless))
+            keyless_print(stdout, s->types[i].name, &s->types[i].keyless);
 }
 
 /* Prints the first of the paused keys. */

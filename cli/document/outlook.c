@@ -10,17 +10,17 @@
 
 /* ---- Reading */
 
-static int64_t slots_of(const struct limit_type *type, const struct bulk_type *jobs)
+static int64_t slots_of(const struct type_status *type, const struct bulk_type *jobs)
 {
     return jobs->cost + (int64_t)(jobs->count - jobs->costed) * type->cost;
 }
 
 /* What all that wait cost, of whom these are the last: the others by what of them was read, or as these do. */
-static struct backlog price(const struct limit_type *type, const struct bulk_type *jobs)
+static struct backlog price(const struct type_status *type, const struct bulk_type *jobs)
 {
     struct backlog all = type->backlog ? *type->backlog : (struct backlog){.least = 0, .most = 1};
     int64_t ours = (int64_t)jobs->count, slots = slots_of(type, jobs),
-            waiting = type->waiting + type->parked - all.stopped;
+            waiting = type_backlog(type) - all.stopped;
 
     if (all.jobs > 0 && waiting > ours && all.slots > slots)
         return all;
@@ -62,8 +62,8 @@ static void format_pace(const struct rule *rule, double rate, char out[PACE_SIZE
 static int foretell(const struct limits *limits, const struct bulk_type *jobs, struct outlook *o,
                     struct error *e)
 {
-    const struct limit_type *known = limits_type(limits, o->type);
-    struct limit_type type; /* shallow */
+    const struct type_status *known = limits_type(limits, o->type);
+    struct type_status type; /* shallow */
     struct backlog priced, before;
     struct forecast first, last;
     const struct rule *rule;
@@ -78,7 +78,7 @@ static int foretell(const struct limits *limits, const struct bulk_type *jobs, s
         type.backlog = &priced;
         type.own_costs = true;
     }
-    all = type.waiting + type.parked;
+    all = type_backlog(&type);
     o->rate = limits_pace(limits, &type, all > 0 ? all : 1, &rule);
     if (rule)
         format_pace(rule, o->rate, o->pace);

@@ -22,9 +22,9 @@ static bool is_among(char **names, const char *name)
     return *names != NULL;
 }
 
-static void add_type(struct release *r, const struct limit_type *type, char **names)
+static void add_type(struct release *r, const struct type_status *type, char **names)
 {
-    int64_t jobs = type->waiting + type->parked;
+    int64_t jobs = type_backlog(type);
     size_t going = 0;
 
     for (size_t i = 0; i < type->limit_count; i++)
@@ -38,7 +38,7 @@ static void add_type(struct release *r, const struct limit_type *type, char **na
 /* Checks that the type was told to use all of these limits. The limit of its own name is none of them. */
 static int check_used(struct weir *w, const struct limits *limits, const char *type, char **names)
 {
-    const struct limit_type *t = limits_type(limits, type);
+    const struct type_status *t = limits_type(limits, type);
 
     for (; *names; names++)
         if (!t || !limit_holds(t, *names) || strcmp(*names, type) == 0)

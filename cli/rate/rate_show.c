@@ -311,8 +311,8 @@ static void print_keyless(const struct limits *limits, const char *limit)
     const struct hold *holds = limits_holds(limits, limit, &count);
 
     for (size_t i = 0; i < count; i++)
-        if (holds[i].type->keyless)
-            keyless_print(stdout, holds[i].type->name, holds[i].type->keyless);
+        if (holds[i].type->keyless.jobs > 0)
+            keyless_print(stdout, holds[i].type->name, &holds[i].type->keyless);
 }
 
 static int show(struct cli *cli, struct weir *w, const struct limits *limits, const char *name, bool verbose)

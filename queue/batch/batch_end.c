@@ -25,7 +25,7 @@ static bool is_exact(const struct batch *b)
 }
 
 /* latest_us: when the type starts its last job that was said to wait for something so far. */
-static void look_at_waits(const struct limits *limits, const struct limit_type *type, int64_t last_us,
+static void look_at_waits(const struct limits *limits, const struct type_status *type, int64_t last_us,
                           struct batch *b, int64_t *latest_us)
 {
     json_t *waits = last_us > *latest_us ? waits_of_type(limits, type) : NULL;
@@ -41,8 +41,8 @@ static void look_at_waits(const struct limits *limits, const struct limit_type *
 static int look_at_type(struct limits *limits, struct batch *b, const struct batch_type *t,
                         int64_t *latest_us, struct error *e)
 {
-    const struct limit_type *type = limits_type(limits, t->name);
-    int64_t left = least_left(b, t), all = type ? type->waiting + type->parked : 0;
+    const struct type_status *type = limits_type(limits, t->name);
+    int64_t left = least_left(b, t), all = type ? type_backlog(type) : 0;
     struct forecast forecast;
 
     if (left == 0 || !type)

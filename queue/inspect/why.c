@@ -198,11 +198,11 @@ static int count_line(struct look *look, struct ahead *ahead)
 /* ---- When it starts */
 
 /* Returns the job's type as Redis has it, shallow; one that no worker has met yet has the limit of its own name at most. */
-static struct limit_type type_of(const struct look *look)
+static struct type_status type_of(const struct look *look)
 {
-    const struct limit_type *known = limits_type(look->limits, look->type);
+    const struct type_status *known = limits_type(look->limits, look->type);
     const struct limit *own = limits_find(look->limits, look->type);
-    struct limit_type unmet = {.cost = 1, .limits = own ? (char(*)[LIMIT_NAME_SIZE])own->name : NULL};
+    struct type_status unmet = {.cost = 1, .limits = own ? (char(*)[LIMIT_NAME_SIZE])own->name : NULL};
 
     if (known)
         return *known;
@@ -284,14 +284,14 @@ static void set_start(json_t *why, int64_t start_us, unsigned because)
  * own comes first too. */
 static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because)
 {
-    struct limit_type type = type_of(look);
+    struct type_status type = type_of(look);
     int64_t all = n + (look->keyed ? look->before : 0), now_us = answer_int(look->why, "now"), start_us;
     struct forecast forecast;
 
     type.backlog = NULL;
     type.cost = cost;
     type.own_costs = false;
-    type.held = false;
+    type.unhandled = false;
     if (forecast_jobs(look->limits, &type, all, &forecast, &look->w->error) < 0)
         return look->w->error.status;
     start_us = pass_keys(look, forecast.from_us,
@@ -332,7 +332,7 @@ static int look_ahead(struct look *look)
 /* Nothing holds it back, and nobody has time for it. */
 static void wait_for_executor(struct look *look)
 {
-    const struct limit_type *type = limits_type(look->limits, look->type);
+    const struct type_status *type = limits_type(look->limits, look->type);
     json_t *waits = type ? waits_executor(type) : NULL;
 
     if (waits)

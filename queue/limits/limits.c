@@ -13,11 +13,11 @@ static void free_gates(struct limit *limit)
     free(limit->reason);
 }
 
-static void free_type(struct limit_type *type)
+void type_free(struct type_status *type)
 {
     free(type->limits);
-    free(type->keyless);
     json_decref(type->pause);
+    json_decref(type->waits_for);
     if (type->backlog) {
         json_decref(type->backlog->stop);
         json_decref(type->backlog->lanes);
@@ -36,7 +36,7 @@ void limits_free(struct limits *limits)
     for (size_t i = 0; i < limits->count; i++)
         free_gates(&limits->at[i]);
     for (size_t i = 0; i < limits->type_count; i++)
-        free_type(&limits->types[i]);
+        type_free(&limits->types[i]);
     free(limits->at);
     free(limits->types);
     free(limits->holds);
@@ -116,20 +116,16 @@ static int64_t read_count(const json_t *row, const char *member, int64_t least)
     return n > least ? n : least;
 }
 
-bool keyless_read(const json_t *row, struct keyless **out)
+struct keyless keyless_read(const json_t *row)
 {
-    int64_t jobs = answer_int(row, "jobs");
+    struct keyless k = {.jobs = read_count(row, "jobs", 0), .of = answer_int(row, "of")};
 
-    *out = jobs > 0 ? malloc(sizeof **out) : NULL;
-    if (jobs <= 0 || !*out)
-        return jobs <= 0;
-    **out = (struct keyless){.jobs = jobs, .of = answer_int(row, "of")};
-    snprintf((*out)->path, sizeof(*out)->path, "%s", answer_text(row, "path"));
-    snprintf((*out)->limit, sizeof(*out)->limit, "%s", answer_text(row, "limit"));
-    return true;
+    snprintf(k.path, sizeof k.path, "%s", answer_text(row, "path"));
+    snprintf(k.limit, sizeof k.limit, "%s", answer_text(row, "limit"));
+    return k;
 }
 
-static int read_type(const json_t *row, struct limit_type *type, struct error *e)
+static int read_type(const json_t *row, struct type_status *type, struct error *e)
 {
     const json_t *limits = json_object_get(row, "limits");
 
@@ -138,8 +134,7 @@ static int read_type(const json_t *row, struct limit_type *type, struct error *e
     type->waiting = read_count(row, "waiting", 0);
     type->parked = read_count(row, "parked", 0);
     type->own_costs = json_is_true(json_object_get(row, "own_costs"));
-    if (!keyless_read(json_object_get(row, "keyless"), &type->keyless))
-        return error_no_memory(e, "rate_list");
+    type->keyless = keyless_read(json_object_get(row, "keyless"));
     if (json_array_size(limits) == 0)
         return 0;
     type->limits = calloc(json_array_size(limits), sizeof *type->limits);
@@ -187,13 +182,14 @@ static int take_limits(struct limits_asking *walk, const json_t *page)
 static int take_types(struct limits_asking *walk, const json_t *rows)
 {
     struct limits *out = walk->out;
-    struct limit_type *at = reallocarray(out->types, out->type_count + json_array_size(rows) + 1, sizeof *at);
+    struct type_status *at =
+        reallocarray(out->types, out->type_count + json_array_size(rows) + 1, sizeof *at);
 
     if (!at)
         return error_no_memory(&walk->w->error, "rate_list");
     out->types = at;
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        at[out->type_count] = (struct limit_type){.partition = walk->w->at};
+        at[out->type_count] = (struct type_status){.partition = walk->w->at};
         if (read_type(json_array_get(rows, i), &at[out->type_count++], &walk->w->error) < 0)
             return walk->w->error.status;
     }
@@ -224,9 +220,9 @@ static int take_page(const json_t *page, void *arg)
 
 /* Makes one of two rows of a type. A scan may find a row twice; strays of it may stand in a partition where it does not live and has no
  * limits. */
-static void join_twins(struct limit_type *kept, struct limit_type *twin)
+static void join_twins(struct type_status *kept, struct type_status *twin)
 {
-    struct limit_type first = *kept;
+    struct type_status first = *kept;
 
     if (twin->limit_count > kept->limit_count) {
         *kept = *twin;
@@ -238,11 +234,8 @@ static void join_twins(struct limit_type *kept, struct limit_type *twin)
     }
     kept->partition = first.partition;
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): two rows, of which each has its own */
-    free_type(twin);
-    twin->limits = NULL;
-    twin->keyless = NULL;
-    twin->backlog = NULL;
-    twin->pause = NULL;
+    type_free(twin);
+    *twin = (struct type_status){.limits = NULL};
 }
 
 static void forget_twins(struct limits *limits)
@@ -278,7 +271,7 @@ static size_t find_uses(const struct limits *limits, struct hold *uses)
     size_t count = 0;
 
     for (size_t i = 0; i < limits->type_count; i++) {
-        struct limit_type *type = &limits->types[i];
+        struct type_status *type = &limits->types[i];
 
         for (size_t k = 0; k < type->limit_count; k++)
             if (strcmp(type->limits[k], type->name) != 0)
@@ -321,7 +314,7 @@ int limits_note_holds(struct limits *limits, struct error *e)
 
 static int put_in_order(struct limits *limits, const json_t *held, struct error *e)
 {
-    struct limit_type *type;
+    struct type_status *type;
 
     if (limits->count > 0)
         qsort(limits->at, limits->count, sizeof *limits->at, by_name);
@@ -331,8 +324,11 @@ static int put_in_order(struct limits *limits, const json_t *held, struct error 
     for (size_t i = 0; i < json_array_size(held); i++) {
         const char *name = json_string_value(json_array_get(held, i));
 
-        if (name && (type = limits_type(limits, name)))
-            type->held = true;
+        if (name && (type = limits_type(limits, name))) {
+            type->unhandled = true;
+            type->held = type_parked(type);
+            type->parked = 0;
+        }
     }
     return limits_note_holds(limits, e);
 }
@@ -400,7 +396,17 @@ const struct limit *limits_find(const struct limits *limits, const char *name)
     return limits->count ? bsearch(name, limits->at, limits->count, sizeof *limits->at, by_name) : NULL;
 }
 
-bool limit_holds(const struct limit_type *type, const char *limit)
+int64_t type_parked(const struct type_status *type)
+{
+    return type->parked + type->held;
+}
+
+int64_t type_backlog(const struct type_status *type)
+{
+    return type->waiting + type_parked(type);
+}
+
+bool limit_holds(const struct type_status *type, const char *limit)
 {
     for (size_t i = 0; i < type->limit_count; i++)
         if (strcmp(type->limits[i], limit) == 0)
@@ -440,7 +446,7 @@ int64_t limits_parked(const struct limits *limits, const char *limit)
     int64_t parked = 0;
 
     for (size_t i = 0; i < count; i++)
-        parked += holds[i].type->parked;
+        parked += type_parked(holds[i].type);
     return parked;
 }
 
@@ -451,7 +457,7 @@ int64_t limits_backlog(const struct limits *limits, const char *limit)
     int64_t backlog = 0;
 
     for (size_t i = 0; i < count; i++)
-        backlog += holds[i].type->parked + holds[i].type->waiting;
+        backlog += type_backlog(holds[i].type);
     return backlog;
 }
 
@@ -512,7 +518,7 @@ int limit_change(const struct limit *before, const char *name, const struct rule
     return error_no_memory(e, "rate set");
 }
 
-struct limit_type *limits_type(const struct limits *limits, const char *name)
+struct type_status *limits_type(const struct limits *limits, const char *name)
 {
     return limits->type_count
                ? bsearch(name, limits->types, limits->type_count, sizeof *limits->types, by_name)

@@ -25,15 +25,14 @@ struct limit {
     int64_t now_us; /* Redis's time when it was read */
 };
 
-/* Rules as rate_set keeps them. */
 /* Jobs of a type that have nothing at the path by which a limit tells them apart, of so many. They share one gate. */
 struct keyless {
     int64_t jobs, of;
     char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
 };
 
-/* Reads what rates.keyless of queue/limits/rates.lua tells of a type; *out: NULL where it tells of no job, else malloc'd. false: out of memory. */
-WEIR_CHECKED bool keyless_read(const struct json_t *row, struct keyless **out);
+/* Reads what rates.keyless of queue/limits/rates.lua tells of a type. */
+struct keyless keyless_read(const struct json_t *row);
 
 /* What was seen of the jobs of a type that wait: some were read, and some lanes looked at (queue/status/backlog.lua). */
 struct backlog {
@@ -52,34 +51,63 @@ struct backlog {
     char queue
         [LIMIT_NAME_SIZE]; /* they all stand in queues that are paused, this one first; "": they do not */
     int64_t paused_us;     /* since when, as queue_status has it */
-    int64_t resting;       /* workers that run it, and were told to take no more jobs, */
-    int64_t resting_us;    /* the last of them at that time; 0: unknown */
 };
 
-struct limit_type {
+/* A row of a type. limits_ask fills what stands up to `keyless`, and own_costs by what claims noted; status_limits also what forecasts need
+ * besides; the types of a status have all but limits and backlog. */
+struct type_status {
     char name[LIMIT_NAME_SIZE];
-    int64_t cost, waiting, parked;
-    bool held;                       /* no worker that looked has a handler for it */
+    int64_t cost;                    /* of a job that does not name its own */
+    int64_t waiting;                 /* its jobs in queues, */
+    int64_t parked;                  /* in lanes, */
+    int64_t held;                    /* or in lanes, and no worker that looked has a handler for it */
+    bool unhandled;                  /* of limits_ask: no worker that looked has a handler for it */
+    bool own_costs;                  /* jobs of it name what they cost */
+    int partition;                   /* where its limits are; of some that has strays elsewhere, the first */
+    struct keyless keyless;          /* of 0 jobs: none is known */
     char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first; NULL: none does */
     size_t limit_count;
-    int partition; /* where that stands; of some that has strays elsewhere, the first */
 
-    bool own_costs;          /* as in struct type_status; of limits_ask, what claims noted */
-    struct keyless *keyless; /* NULL: none is known */
-
-    /* What status_limits tells: */
+    bool learned;            /* the members below are filled */
     struct backlog *backlog; /* NULL: there is nothing to say */
-    struct json_t *pause;    /* of the type itself, as struct type_status has it */
+    struct json_t *pause;    /* as queue/state/reasons.lua has it; NULL: nobody has paused it */
     int64_t pause_until_us;  /* 0: it is not paused; GATE_NEVER: until somebody resumes it */
-    bool learned;
-    bool served, in_pause;   /* a worker takes its jobs; some may stand in a queue that is paused */
-    int64_t free, executors; /* of these workers: those that could take one now, and all */
+    /* a worker that is alive and not ordered to rest takes its jobs, from the queues where some were seen */
+    bool served;
+    bool in_pause;      /* jobs of it may stand in a queue that is paused */
+    int64_t free;       /* executors of those workers that could take one now */
+    int64_t executors;  /* all of theirs */
+    int64_t resting;    /* workers that run it, and were told to take no more jobs, */
+    int64_t resting_us; /* the last of them at that time; 0: unknown */
+
+    int64_t aside, running, scheduled, done, retried, dead, cancelled; /* jobs */
+    int64_t dead_kept; /* of the dead those that are still there */
+    int64_t oldest_us; /* when the first of its waiting jobs that were looked at was enqueued; 0: unknown */
+    int64_t reaped;    /* leases taken back from workers that were silent */
+    int64_t stale;     /* ends of jobs whose lease was gone by then */
+    double rate_now;   /* starts a second, over the last second or two */
+
+    bool limited;              /* a limit holds it */
+    bool foretold;             /* what follows is filled */
+    char rule[RATE_TEXT_SIZE]; /* of its limits the strictest in the long run, "100/1m"; "": none holds all */
+    double rate;               /* starts a second that it lets through now; 0 */
+    double each;               /* slots that a job of it takes, on average */
+    int64_t next_start_us;     /* of a job that waits; -1: unknown, or none waits */
+    int64_t finish_us;         /* when the last one that waits starts; -1: unknown, or none waits */
+    struct json_t *waits_for;  /* queue/status/waits.h; NULL: nothing, none waits */
+    unsigned because;          /* what may make it later: enum forecast_because; 0: it is exact */
 };
+
+/* Frees what a row holds, not the row itself. */
+void type_free(struct type_status *type);
+/* Counts its jobs in lanes; and with them those in queues: all that are to start as soon as they may. */
+int64_t type_parked(const struct type_status *type);
+int64_t type_backlog(const struct type_status *type);
 
 /* A hold says that a limit holds a type. */
 struct hold {
     const char *limit;
-    struct limit_type *type;
+    struct type_status *type;
 };
 
 struct limits {
@@ -87,7 +115,7 @@ struct limits {
     int64_t asleep;   /* keyed gates at which lanes sleep, of all limits */
     struct limit *at; /* by name */
     size_t count;
-    struct limit_type *types; /* by name */
+    struct type_status *types; /* by name */
     size_t type_count;
     struct hold *holds; /* by limit, then by type; a type is among those of its own name, limit or not */
     size_t hold_count;
@@ -117,7 +145,7 @@ WEIR_CHECKED int limits_note_holds(struct limits *limits, struct error *e);
 void limits_free(struct limits *limits);
 /* Finds the limit of that name, or NULL. */
 const struct limit *limits_find(const struct limits *limits, const char *name);
-bool limit_holds(const struct limit_type *type, const char *limit);
+bool limit_holds(const struct type_status *type, const char *limit);
 /* The holds of a limit: *count from the one that is returned on. */
 const struct hold *limits_holds(const struct limits *limits, const char *limit, size_t *count);
 /* Counts the jobs of its types in their lanes; with those in queues. */
@@ -138,6 +166,6 @@ WEIR_CHECKED int limit_change(const struct limit *before, const char *name, cons
 void limit_free(struct limit *limit);
 
 /* Finds the row of a type, or NULL. */
-struct limit_type *limits_type(const struct limits *limits, const char *name);
+struct type_status *limits_type(const struct limits *limits, const char *name);
 
 #endif

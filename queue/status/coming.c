@@ -13,7 +13,7 @@ static size_t add_types(struct args *a, const struct limits *limits, const char 
     const struct hold *holds = limits_holds(limits, name, &count);
 
     for (size_t i = 0; i < count && added < TYPES_MOST; i++)
-        if (holds[i].type->waiting + holds[i].type->parked > 0 && !holds[i].type->pause) {
+        if (type_backlog(holds[i].type) > 0 && !holds[i].type->pause) {
             args_add(a, holds[i].type->name);
             added++;
         }
@@ -65,7 +65,7 @@ static int walk_on(struct walk *walk, int64_t cost, int64_t *start_us)
 
 static int64_t cost_of(const json_t *job, const struct limits *limits)
 {
-    const struct limit_type *type = limits_type(limits, answer_text(job, "type"));
+    const struct type_status *type = limits_type(limits, answer_text(job, "type"));
 
     return answer_int_or(job, "cost", type ? type->cost : 1);
 }

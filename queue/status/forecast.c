@@ -146,26 +146,26 @@ struct price {
 };
 
 /* True when each job of the type costs the same, as far as is known. */
-static bool is_even(const struct limit_type *type)
+static bool is_even(const struct type_status *type)
 {
     const struct backlog *b = type->backlog;
 
     return !type->own_costs || !b || b->jobs == 0 || b->least == b->most;
 }
 
-static int64_t even_cost(const struct limit_type *type)
+static int64_t even_cost(const struct type_status *type)
 {
     return type->own_costs && type->backlog && type->backlog->jobs > 0 ? type->backlog->least : type->cost;
 }
 
-double limits_cost(const struct limit_type *type)
+double limits_cost(const struct type_status *type)
 {
     return is_even(type) ? (double)even_cost(type)
                          : (double)type->backlog->slots / (double)type->backlog->jobs;
 }
 
 /* Slot by slot where they differ, which is not later than job by job. */
-static struct price price_of(const struct limit_type *type, int64_t n)
+static struct price price_of(const struct type_status *type, int64_t n)
 {
     int64_t slots;
 
@@ -175,14 +175,14 @@ static struct price price_of(const struct limit_type *type, int64_t n)
     return (struct price){slots, 1};
 }
 
-static unsigned doubt_of_costs(const struct limit_type *type)
+static unsigned doubt_of_costs(const struct type_status *type)
 {
     bool known = type->backlog && type->backlog->counted && is_even(type);
 
     return type->own_costs && !known ? LATER_COSTS : 0u;
 }
 
-int64_t type_next_cost(const struct limit_type *type)
+int64_t type_next_cost(const struct type_status *type)
 {
     if (type->own_costs && type->backlog && type->backlog->head > 0)
         return type->backlog->head;
@@ -223,25 +223,24 @@ static int64_t view_start(const struct view *view, int64_t cost)
 }
 
 /* True when somebody must resume the type, or all jobs of it stand in queues that are paused. */
-static bool is_in_pause(const struct limit_type *type)
+static bool is_in_pause(const struct type_status *type)
 {
     return type->pause_until_us == GATE_NEVER || (type->backlog && *type->backlog->queue);
 }
 
 /* Returns the time from which a type is looked at: now, or the end of its own pause. */
-static int64_t looked_at(const struct limits *limits, const struct limit_type *type)
+static int64_t looked_at(const struct limits *limits, const struct type_status *type)
 {
     return type->pause_until_us > limits->now_us ? type->pause_until_us : limits->now_us;
 }
 
-bool type_is_stopped(const struct limit_type *type)
+bool type_is_stopped(const struct type_status *type)
 {
-    return type->backlog && type->backlog->stopped > 0 &&
-           type->waiting + type->parked <= type->backlog->stopped;
+    return type->backlog && type->backlog->stopped > 0 && type_backlog(type) <= type->backlog->stopped;
 }
 
 /* When its next job starts by its own gates, if no other type comes first. */
-static int64_t own_start(const struct limits *limits, const struct limit_type *type)
+static int64_t own_start(const struct limits *limits, const struct type_status *type)
 {
     struct view view;
     int64_t start_us;
@@ -264,12 +263,12 @@ static int64_t own_start(const struct limits *limits, const struct limit_type *t
 }
 
 /* When a limit lets the next job of a dearer type start, which waits for no other limit; 0: it has none that waits for time. */
-static int64_t turn_of(const struct limits *limits, const struct limit *limit, const struct limit_type *type)
+static int64_t turn_of(const struct limits *limits, const struct limit *limit, const struct type_status *type)
 {
     struct view view;
     int64_t start_us;
 
-    if (type->waiting + type->parked == 0 || !type->served)
+    if (type_backlog(type) == 0 || !type->served)
         return 0;
     view_begin(&view, limits->now_us);
     view_add(&view, limit);
@@ -296,12 +295,13 @@ static size_t last_gate(const struct limit *limit, int64_t cost)
     return last;
 }
 
-bool type_awaits_turn(const struct limits *limits, const struct limit_type *type, struct type_turn *out)
+bool type_awaits_turn(const struct limits *limits, const struct type_status *type, struct type_turn *out)
 {
     int64_t cost = type_next_cost(type);
 
     *out = (struct type_turn){.until_us = GATE_NEVER};
-    if (type->parked == 0 || !type->served || type->free == 0 || own_start(limits, type) > limits->now_us)
+    if (type_parked(type) == 0 || !type->served || type->free == 0 ||
+        own_start(limits, type) > limits->now_us)
         return false;
     for (size_t i = 0; i < type->limit_count; i++) {
         const struct limit *limit = limits_find(limits, type->limits[i]);
@@ -309,7 +309,7 @@ bool type_awaits_turn(const struct limits *limits, const struct limit_type *type
         const struct hold *holds = limit ? limits_holds(limits, limit->name, &count) : NULL;
 
         for (size_t k = 0; k < count; k++) {
-            const struct limit_type *other = holds[k].type;
+            const struct type_status *other = holds[k].type;
             int64_t until_us = type_next_cost(other) > cost && limit_holds(other, limit->name)
                                    ? turn_of(limits, limit, other)
                                    : 0;
@@ -324,15 +324,15 @@ bool type_awaits_turn(const struct limits *limits, const struct limit_type *type
 /* ---- A type */
 
 /* True when jobs of another type wait for that limit too. */
-static bool is_shared(const struct limits *limits, const struct limit_type *type, const char *limit)
+static bool is_shared(const struct limits *limits, const struct type_status *type, const char *limit)
 {
     size_t count;
     const struct hold *holds = limits_holds(limits, limit, &count);
 
     for (size_t i = 0; i < count; i++) {
-        const struct limit_type *other = holds[i].type;
+        const struct type_status *other = holds[i].type;
 
-        if (other->waiting + other->parked > 0 && strcmp(other->name, type->name) != 0)
+        if (type_backlog(other) > 0 && strcmp(other->name, type->name) != 0)
             return true;
     }
     return false;
@@ -340,18 +340,18 @@ static bool is_shared(const struct limits *limits, const struct limit_type *type
 
 /* Executors are enough where each job has one, or where jobs wait while one is free: then it is the limits
  * that hold them. */
-static unsigned doubt_of_workers(const struct limit_type *type, int64_t n)
+static unsigned doubt_of_workers(const struct type_status *type, int64_t n)
 {
-    bool enough = type->free >= n || (type->free > 0 && type->parked > 0);
+    bool enough = type->free >= n || (type->free > 0 && type_parked(type) > 0);
 
     if (!type->learned)
-        return type->held ? LATER_NO_WORKER : 0;
+        return type->unhandled ? LATER_NO_WORKER : 0;
     return (type->in_pause ? LATER_QUEUE_PAUSED : 0u) | (type->served ? 0u : LATER_NO_WORKER) |
            (enough ? 0u : LATER_EXECUTORS);
 }
 
 /* Fills the line with the gates of all limits of the type. */
-static int line_make(struct line *line, const struct limits *limits, const struct limit_type *type,
+static int line_make(struct line *line, const struct limits *limits, const struct type_status *type,
                      const struct limit *instead, struct forecast *out)
 {
     bool there = false;
@@ -374,7 +374,7 @@ static int line_make(struct line *line, const struct limits *limits, const struc
     return status;
 }
 
-static int foretell(const struct limits *limits, const struct limit_type *type, int64_t n,
+static int foretell(const struct limits *limits, const struct type_status *type, int64_t n,
                     const struct limit *instead, struct forecast *out)
 {
     struct price price = price_of(type, n);
@@ -401,8 +401,8 @@ static int foretell(const struct limits *limits, const struct limit_type *type, 
     return status;
 }
 
-int forecast_jobs(const struct limits *limits, const struct limit_type *type, int64_t n, struct forecast *out,
-                  struct error *e)
+int forecast_jobs(const struct limits *limits, const struct type_status *type, int64_t n,
+                  struct forecast *out, struct error *e)
 {
     return foretell(limits, type, n, NULL, out) < 0 ? error_no_memory(e, "forecast") : 0;
 }
@@ -447,7 +447,7 @@ static int64_t key_last(const struct limits *limits, const struct limit *instead
 }
 
 /* Returns when the longest lanes have started from from_us on, by all gates of their keys. */
-static int64_t keys_last(const struct limits *limits, const struct limit_type *type,
+static int64_t keys_last(const struct limits *limits, const struct type_status *type,
                          const struct limit *instead, int64_t from_us)
 {
     const json_t *lanes = type->backlog ? type->backlog->lanes : NULL;
@@ -467,13 +467,13 @@ static int64_t keys_last(const struct limits *limits, const struct limit_type *t
     return last_us;
 }
 
-int forecast_type(const struct limits *limits, const struct limit_type *type, const struct limit *instead,
+int forecast_type(const struct limits *limits, const struct type_status *type, const struct limit *instead,
                   struct forecast *out, struct error *e)
 {
     bool halted = is_in_pause(type) || type_is_stopped(type);
     int64_t stopped = type->backlog && !halted ? type->backlog->stopped : 0, keys_us;
 
-    if (foretell(limits, type, type->waiting + type->parked - stopped, instead, out) < 0)
+    if (foretell(limits, type, type_backlog(type) - stopped, instead, out) < 0)
         return error_no_memory(e, "forecast");
     keys_us = halted || (out->because & LATER_LIMIT) ? 0 : keys_last(limits, type, instead, out->from_us);
     if (keys_us > 0 && (out->last_us == GATE_NEVER || keys_us > out->last_us))
@@ -493,8 +493,8 @@ static struct price sum_types(const struct limits *limits, const struct limit *l
     const struct hold *holds = limits_holds(limits, limit->name, &count);
 
     for (size_t i = 0; i < count; i++) {
-        const struct limit_type *t = holds[i].type;
-        int64_t jobs = t->waiting + t->parked - (t->backlog ? t->backlog->stopped : 0);
+        const struct type_status *t = holds[i].type;
+        int64_t jobs = type_backlog(t) - (t->backlog ? t->backlog->stopped : 0);
         struct price price = price_of(t, jobs);
 
         if (jobs == 0 || t->pause_until_us == GATE_NEVER)
@@ -528,9 +528,9 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     if (status < 0)
         return error_no_memory(e, "forecast");
     for (size_t i = 0; i < count; i++) {
-        const struct limit_type *t = holds[i].type;
+        const struct type_status *t = holds[i].type;
 
-        if (t->waiting + t->parked == 0)
+        if (type_backlog(t) == 0)
             continue;
         if (forecast_type(limits, t, NULL, &of_type, e) < 0)
             return e->status;
@@ -540,7 +540,7 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     return 0;
 }
 
-int64_t type_next_start(const struct limits *limits, const struct limit_type *type)
+int64_t type_next_start(const struct limits *limits, const struct type_status *type)
 {
     int64_t own_us = own_start(limits, type);
     struct type_turn turn;
@@ -559,9 +559,9 @@ static int64_t limit_next_start(const struct limit *limit)
 }
 
 /* True when all workers that run the type were told to take no more jobs. */
-static bool is_quiet(const struct limit_type *type)
+static bool is_quiet(const struct type_status *type)
 {
-    return !type->served && type->backlog && type->backlog->resting > 0;
+    return !type->served && type->resting > 0;
 }
 
 bool limits_are_quiet(const struct limits *limits, const struct limit *limit)
@@ -570,11 +570,11 @@ bool limits_are_quiet(const struct limits *limits, const struct limit *limit)
     const struct hold *holds = limits_holds(limits, limit->name, &count);
 
     for (size_t i = 0; i < count; i++) {
-        const struct limit_type *t = holds[i].type;
+        const struct type_status *t = holds[i].type;
 
-        if (t->waiting + t->parked > 0 && !is_quiet(t))
+        if (type_backlog(t) > 0 && !is_quiet(t))
             return false;
-        quiet += t->waiting + t->parked > 0;
+        quiet += type_backlog(t) > 0;
     }
     return quiet > 0;
 }
@@ -587,10 +587,10 @@ int64_t limits_next_start(const struct limits *limits, const struct limit *limit
     int64_t first_us = GATE_NEVER;
 
     for (size_t i = 0; i < count; i++) {
-        const struct limit_type *t = holds[i].type;
+        const struct type_status *t = holds[i].type;
         int64_t at_us;
 
-        if (backlog && t->waiting + t->parked == 0)
+        if (backlog && type_backlog(t) == 0)
             continue;
         at_us = type_next_start(limits, t);
         first_us = at_us < first_us ? at_us : first_us;
@@ -601,7 +601,7 @@ int64_t limits_next_start(const struct limits *limits, const struct limit *limit
 /* ---- Its rate */
 
 /* Finds the strictest rule of a type, and its limit. */
-static const struct rule *strictest(const struct limits *limits, const struct limit_type *type,
+static const struct rule *strictest(const struct limits *limits, const struct type_status *type,
                                     const struct limit **of, size_t *index)
 {
     const struct rule *found = NULL;
@@ -624,7 +624,7 @@ static const struct rule *strictest(const struct limits *limits, const struct li
     return found;
 }
 
-const struct rule *limits_rule(const struct limits *limits, const struct limit_type *type)
+const struct rule *limits_rule(const struct limits *limits, const struct type_status *type)
 {
     const struct limit *of;
     size_t index;
@@ -644,7 +644,7 @@ static double rate_of(const struct limit *limit, size_t i)
     return limit->factor[i] ? rate * (double)limit->factor[i] / 1000 : rate;
 }
 
-double limits_rate(const struct limits *limits, const struct limit_type *type)
+double limits_rate(const struct limits *limits, const struct type_status *type)
 {
     const struct limit *of;
     size_t index;
@@ -652,7 +652,7 @@ double limits_rate(const struct limits *limits, const struct limit_type *type)
     return strictest(limits, type, &of, &index) ? rate_of(of, index) / limits_cost(type) : 0;
 }
 
-double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n,
+double limits_pace(const struct limits *limits, const struct type_status *type, int64_t n,
                    const struct rule **rule)
 {
     struct price price = price_of(type, n);

@@ -34,17 +34,17 @@ struct forecast {
 /* Forecasts all that waits of a type. Keys count as far as they are known: the longest lanes, and those that are paused until somebody resumes them;
  * these count only when there are no others. instead (may be NULL) stands in for the limit of its name, or beside the others when there is
  * none yet. */
-WEIR_CHECKED int forecast_type(const struct limits *limits, const struct limit_type *type,
+WEIR_CHECKED int forecast_type(const struct limits *limits, const struct type_status *type,
                                const struct limit *instead, struct forecast *out, struct error *e);
 /* Forecasts n jobs of a type that come next, whatever their keys. */
-WEIR_CHECKED int forecast_jobs(const struct limits *limits, const struct limit_type *type, int64_t n,
+WEIR_CHECKED int forecast_jobs(const struct limits *limits, const struct type_status *type, int64_t n,
                                struct forecast *out, struct error *e);
 /* Forecasts all that waits and is parked at a limit, whose types may have other limits too; limits: all that there are. */
 WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
                                 struct error *e);
 /* When the next job of a type starts at the earliest, by its limits, and by its keys as far as they are known. GATE_NEVER: when something ends, or
  * somebody resumes its queue. */
-int64_t type_next_start(const struct limits *limits, const struct limit_type *type);
+int64_t type_next_start(const struct limits *limits, const struct type_status *type);
 /* True when jobs of the limit wait, and all workers that run their types were told to take no more. */
 bool limits_are_quiet(const struct limits *limits, const struct limit *limit);
 /* Returns when the next job starts that a limit holds: of jobs that wait; when none does, of any type. */
@@ -57,20 +57,20 @@ struct type_turn {
 };
 /* Says whether a type must wait for another's turn. It must when the gates are open to its jobs and executors are free, and yet these stand
  * in lanes. Where several types may have the turn, it is the one that ends first. */
-bool type_awaits_turn(const struct limits *limits, const struct limit_type *type, struct type_turn *out);
+bool type_awaits_turn(const struct limits *limits, const struct type_status *type, struct type_turn *out);
 /* True when all jobs of a type that wait have keys that are paused until somebody resumes them. */
-bool type_is_stopped(const struct limit_type *type);
+bool type_is_stopped(const struct type_status *type);
 /* What the one costs that comes next, as far as is known; slots that a job of it takes, on average. */
-int64_t type_next_cost(const struct limit_type *type);
-double limits_cost(const struct limit_type *type);
+int64_t type_next_cost(const struct type_status *type);
+double limits_cost(const struct type_status *type);
 
 /* The rule of a type's limits that is strictest in the long run, of those that hold all of its jobs; NULL:
  * there is none. It does not depend on what waits. */
-const struct rule *limits_rule(const struct limits *limits, const struct limit_type *type);
+const struct rule *limits_rule(const struct limits *limits, const struct type_status *type);
 /* Starts a second that it lets through now. 0: there is none. */
-double limits_rate(const struct limits *limits, const struct limit_type *type);
+double limits_rate(const struct limits *limits, const struct type_status *type);
 /* Returns the pace of the rule that is in the way of n jobs for the longest; *rule: that one. 0, NULL: there is none. */
-double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n,
+double limits_pace(const struct limits *limits, const struct type_status *type, int64_t n,
                    const struct rule **rule);
 
 #endif

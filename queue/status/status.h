@@ -16,38 +16,6 @@ struct queue_status {
     int64_t paused_us; /* since when; 0: it is not; -1: it is, and nobody knows since when */
 };
 
-struct type_status {
-    char name[129];
-    int64_t waiting, parked, held, aside, running, scheduled, done, retried, dead, cancelled; /* jobs */
-    int64_t dead_kept; /* of the dead those that are still there */
-    int64_t cost;      /* of a job that does not name its own */
-    int64_t oldest_us; /* when the first of its waiting jobs that were looked at was enqueued; 0: unknown */
-    int64_t reaped;    /* leases taken back from workers that were silent */
-    int64_t stale;     /* ends of jobs whose lease was gone by then */
-    struct keyless *keyless; /* NULL: none is known */
-    bool limited;
-    int partition;  /* where its limits are, */
-    size_t place;   /* and its place among the types there */
-    bool foretold;  /* rule, rate and what stands from next_start_us on is filled */
-    bool own_costs; /* jobs of it name what they cost */
-    /* a worker that is alive and not ordered to rest takes its jobs, from the queues where some were seen */
-    bool served;
-    bool in_pause;             /* jobs of it may stand in a queue that is paused */
-    int64_t free;              /* executors of those workers that could take one now */
-    int64_t executors;         /* all of theirs */
-    int64_t resting;           /* workers that run it, and were told to take no more jobs, */
-    int64_t resting_us;        /* the last of them at that time; 0: unknown */
-    char rule[RATE_TEXT_SIZE]; /* of its limits the strictest in the long run, "100/1m"; "": none holds all */
-    double rate;               /* starts a second that it lets through now; 0 */
-    double each;               /* slots that a job of it takes, on average */
-    double rate_now;           /* starts a second, over the last second or two */
-    int64_t next_start_us;     /* of a job that waits; -1: unknown, or none waits */
-    int64_t finish_us;         /* when the last one that waits starts; -1: unknown, or none waits */
-    struct json_t *pause;      /* as queue/state/reasons.lua has it; NULL: nobody has paused it */
-    struct json_t *waits_for;  /* queue/status/waits.h; NULL: nothing, none waits */
-    unsigned because;          /* what may make it later: enum forecast_because; 0: it is exact */
-};
-
 /* What is counted of a type, for all who show it: its jobs by where they are now, their ends by outcome, and leases that were lost. */
 enum jobs_kind { JOBS_NOW, JOBS_ENDED, JOBS_LOST };
 struct jobs_count {

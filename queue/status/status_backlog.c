@@ -58,11 +58,11 @@ static int64_t price(int64_t jobs, const struct sample *s, const struct sample *
     return jobs == by->jobs ? by->slots : (int64_t)((double)jobs * (double)by->slots / (double)by->jobs);
 }
 
-static void read_costs(struct backlog *b, const struct limit_type *type, const json_t *seen,
+static void read_costs(struct backlog *b, const struct type_status *type, const json_t *seen,
                        const json_t *lanes)
 {
     struct sample queues = sample_queues(seen, type->cost), parked = sample_lanes(lanes);
-    int64_t in_lanes = type->parked - b->stopped;
+    int64_t in_lanes = type_parked(type) - b->stopped;
 
     if (queues.jobs + parked.jobs == 0)
         return;
@@ -77,11 +77,11 @@ static void read_costs(struct backlog *b, const struct limit_type *type, const j
                  (in_lanes == 0 || (parked.jobs == in_lanes && json_is_true(json_object_get(lanes, "sure"))));
 }
 
-static void read_keys(struct backlog *b, const struct limit_type *type, const json_t *lanes)
+static void read_keys(struct backlog *b, const struct type_status *type, const json_t *lanes)
 {
     int64_t stopped = count(lanes, "stopped");
 
-    b->stopped = stopped < type->parked ? stopped : type->parked;
+    b->stopped = stopped < type_parked(type) ? stopped : type_parked(type);
     b->stopped_until_us = answer_int(lanes, "till");
     b->stop = json_incref(json_object_get(lanes, "stop"));
     if (type->waiting == 0)
@@ -117,10 +117,11 @@ static void add_places(struct places *places, const json_t *queues)
 }
 
 /* Where none of those that wait is among the first of a queue, they may stand in any. */
-static void read_pause(struct backlog *b, const struct limit_type *type, const json_t *root,
+static void read_pause(struct backlog *b, const struct type_status *type, const json_t *root,
                        const json_t *seen, const json_t *lanes)
 {
-    struct places places = {.paused = json_object_get(root, "paused"), .open = type->parked > 0 && !lanes};
+    struct places places = {.paused = json_object_get(root, "paused"),
+                            .open = type_parked(type) > 0 && !lanes};
 
     if (json_object_size(places.paused) == 0)
         return;
@@ -133,19 +134,17 @@ static void read_pause(struct backlog *b, const struct limit_type *type, const j
     b->paused_us = answer_int(places.paused, places.first);
 }
 
-bool status_read_backlog(const struct type_status *t, const json_t *root, struct limit_type *type)
+bool status_read_backlog(struct type_status *type, const json_t *root)
 {
-    const json_t *seen = json_object_get(json_object_get(root, "seen"), t->name),
-                 *lanes = json_object_get(json_object_get(root, "lanes"), t->name);
+    const json_t *seen = json_object_get(json_object_get(root, "seen"), type->name),
+                 *lanes = json_object_get(json_object_get(root, "lanes"), type->name);
     bool paused = json_object_size(json_object_get(root, "paused")) > 0;
 
-    if (type->waiting + type->parked == 0 || (!lanes && !type->own_costs && !paused && t->resting == 0))
+    if (type_backlog(type) == 0 || (!lanes && !type->own_costs && !paused))
         return true;
     type->backlog = calloc(1, sizeof *type->backlog);
     if (!type->backlog)
         return false;
-    type->backlog->resting = t->resting;
-    type->backlog->resting_us = t->resting_us;
     read_keys(type->backlog, type, lanes);
     if (type->own_costs)
         read_costs(type->backlog, type, seen, lanes);

@@ -5,8 +5,7 @@
 #include "core/client/answer.h"
 #include "queue/status/status.h"
 
-/* Fills type->backlog, where there is anything to say; *type has its other numbers of *t already. false: out of memory. */
-WEIR_CHECKED bool status_read_backlog(const struct type_status *t, const json_t *root,
-                                      struct limit_type *type);
+/* Fills type->backlog, where there is anything to say, by its other members. false: out of memory. */
+WEIR_CHECKED bool status_read_backlog(struct type_status *type, const json_t *root);
 
 #endif

@@ -81,7 +81,7 @@ static bool is_better(const struct type_status *a, const struct type_status *b)
 {
     if (a->limited != b->limited)
         return b->limited;
-    return a->waiting + a->parked + a->held == 0 && b->waiting + b->parked + b->held > 0;
+    return type_backlog(a) == 0 && type_backlog(b) > 0;
 }
 
 /* Adds a type; where it does not live, strays of it may wait. */
@@ -101,7 +101,7 @@ static void add_type(void *row, void *other)
     t->served |= strays.served;
     t->in_pause |= strays.in_pause;
     t->pause = t->pause ? t->pause : json_incref(strays.pause);
-    status_type_free(&strays);
+    type_free(&strays);
 }
 
 /* A worker is registered in each partition, as another one. */

@@ -10,7 +10,7 @@
 #include "queue/status/waits.h"
 
 /* Reads the limits of a type that exist, the one of its own name (own: it exists) first. */
-static int read_uses(struct limit_type *type, bool own, const json_t *uses, const struct limits *limits,
+static int read_uses(struct type_status *type, bool own, const json_t *uses, const struct limits *limits,
                      struct error *e)
 {
     size_t most = own + json_array_size(uses);
@@ -38,37 +38,6 @@ static int64_t pause_until(const json_t *pause)
     int64_t until_us = answer_int(pause, "until");
 
     return until_us >= PAUSED_ENDLESS_US ? GATE_NEVER : until_us;
-}
-
-/* false: out of memory. */
-static bool limit_type_of(const struct type_status *t, const json_t *root, struct limit_type *type)
-{
-    const json_t *held = json_object_get(root, "held");
-
-    *type = (struct limit_type){
-        .cost = t->cost,
-        .waiting = t->waiting,
-        .parked = t->parked + t->held,
-        .held = json_object_get(held, t->name) != NULL,
-        .own_costs = t->own_costs,
-        .learned = true,
-        .served = t->served,
-        .in_pause = t->in_pause,
-        .free = t->free,
-        .executors = t->executors,
-        .pause = json_incref(t->pause),
-        .pause_until_us = pause_until(t->pause),
-    };
-
-    strcpy(type->name, t->name);
-    if (!status_read_backlog(t, root, type))
-        return false;
-    if (!t->keyless)
-        return true;
-    type->keyless = malloc(sizeof *type->keyless);
-    if (type->keyless)
-        *type->keyless = *t->keyless;
-    return type->keyless;
 }
 
 /* True when there is a limit of that name. No limit before *at has it, as names are asked for in their order. */
@@ -111,14 +80,17 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
     if (!limits->types)
         return error_no_memory(e, "status");
     for (size_t i = 0; rc == 0 && i < s->type_count; i++) {
-        struct limit_type *type = &limits->types[limits->type_count++];
+        struct type_status *type = &limits->types[limits->type_count++];
 
-        if (!limit_type_of(&s->types[i], root, type))
+        *type = s->types[i];
+        json_incref(type->pause);
+        type->pause_until_us = pause_until(type->pause);
+        type->learned = true;
+        if (!status_read_backlog(type, root))
             return error_no_memory(e, "status");
         rc = read_uses(type, is_limit(limits, &at, type->name),
                        json_object_get(json_object_get(types, type->name), "use"), limits, e);
         s->types[i].limited = type->limit_count > 0;
-        s->types[i].place = i;
     }
     json_object_foreach((json_t *)asleep, name, n)
     {
@@ -127,7 +99,7 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
     return rc == 0 ? limits_note_holds(limits, e) : rc;
 }
 
-static void read_rule(struct type_status *t, const struct limits *limits, const struct limit_type *type)
+static void read_rule(struct type_status *t, const struct limits *limits, const struct type_status *type)
 {
     const struct rule *rule = limits_rule(limits, type);
     char period[32];
@@ -141,7 +113,7 @@ static void read_rule(struct type_status *t, const struct limits *limits, const 
 int status_foretell(struct type_status *t, const struct all_limits *all, struct error *e)
 {
     const struct limits *limits = &all->at[t->partition];
-    const struct limit_type *type = &limits->types[t->place];
+    const struct type_status *type = limits_type(limits, t->name);
     struct forecast last;
     int64_t next_us;
 
@@ -154,7 +126,7 @@ int status_foretell(struct type_status *t, const struct all_limits *all, struct 
         return 0;
     t->rate = limits_rate(limits, type);
     read_rule(t, limits, type);
-    if (type->waiting + type->parked == 0 || (type->held && type->parked > 0))
+    if (type_backlog(type) == 0 || type->held > 0)
         return 0;
     if (forecast_type(limits, type, NULL, &last, e) < 0)
         return e->status;

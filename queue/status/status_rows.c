@@ -152,8 +152,7 @@ static bool read_types(struct status *s, const json_t *root)
         return false;
     json_object_foreach(rows, name, row)
     {
-        if (!status_type_read(&s->types[s->type_count++], name, row, s->now_us))
-            return false;
+        status_type_read(&s->types[s->type_count++], name, row, s->now_us);
     }
     qsort(s->types, s->type_count, sizeof *s->types, by_name);
     if (!add_pushed(s, sights.seen))
@@ -200,7 +199,7 @@ int status_rows_read(struct status *s, const json_t *root, struct error *e)
 void status_free(struct status *status)
 {
     for (size_t i = 0; i < status->type_count; i++)
-        status_type_free(&status->types[i]);
+        type_free(&status->types[i]);
     for (size_t i = 0; i < status->worker_count; i++)
         json_decref(status->workers[i].queues);
     json_decref(status->paused_keys);

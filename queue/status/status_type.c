@@ -61,7 +61,7 @@ static void use_counters(struct type_status *t, const json_t *counts, int64_t no
     t->rate_now = rate_now(counts, now_us);
 }
 
-bool status_type_read(struct type_status *t, const char *name, const json_t *row, int64_t now_us)
+void status_type_read(struct type_status *t, const char *name, const json_t *row, int64_t now_us)
 {
     *t = (struct type_status){.next_start_us = -1, .finish_us = -1};
     snprintf(t->name, sizeof t->name, "%s", name);
@@ -69,12 +69,5 @@ bool status_type_read(struct type_status *t, const char *name, const json_t *row
     t->cost = positive(answer_int(row, "cost") - 1) + 1;
     t->own_costs = json_is_true(json_object_get(row, "own_costs"));
     t->in_pause = json_is_true(json_object_get(row, "in_pause"));
-    return keyless_read(json_object_get(row, "keyless"), &t->keyless);
-}
-
-void status_type_free(struct type_status *t)
-{
-    json_decref(t->pause);
-    json_decref(t->waits_for);
-    free(t->keyless);
+    t->keyless = keyless_read(json_object_get(row, "keyless"));
 }

@@ -5,10 +5,7 @@
 #include "core/client/answer.h"
 #include "queue/status/status.h"
 
-/* Fills *type with what a row says. false: out of memory. */
-WEIR_CHECKED bool status_type_read(struct type_status *type, const char *name, const json_t *row,
-                                   int64_t now_us);
-/* Frees what a type holds, not the type itself. */
-void status_type_free(struct type_status *type);
+/* Fills *type with what a row says. */
+void status_type_read(struct type_status *type, const char *name, const json_t *row, int64_t now_us);
 
 #endif

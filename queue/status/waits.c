@@ -145,7 +145,7 @@ static json_t *closed_gate(const struct closed *c, int64_t cost)
 }
 
 /* Of the gates that are not keyed the closed one that opens last, *opens_us, or the one at which another type has its turn; or NULL. */
-static json_t *waits_gates(const struct limits *limits, const struct limit_type *type, int64_t *opens_us)
+static json_t *waits_gates(const struct limits *limits, const struct type_status *type, int64_t *opens_us)
 {
     int64_t cost = type_next_cost(type);
     struct closed last = {.limit = NULL};
@@ -190,7 +190,7 @@ json_t *waits_worker(const char *type, const char *queue, int64_t resting, int64
     return row;
 }
 
-json_t *waits_executor(const struct limit_type *type)
+json_t *waits_executor(const struct type_status *type)
 {
     bool busy = type->served && type->free == 0 && type->executors > 0;
 
@@ -209,7 +209,7 @@ static bool is_slower(const struct rule *rule, const struct rule *than)
 }
 
 /* Returns the strictest of the keyed rules of a type, or NULL. */
-static json_t *waits_keys(const struct limits *limits, const struct limit_type *type)
+static json_t *waits_keys(const struct limits *limits, const struct type_status *type)
 {
     const struct rule *found = NULL;
     json_t *row = NULL;
@@ -247,7 +247,7 @@ static json_t *waits_stopped(const struct limits *limits, const struct backlog *
 }
 
 /* Returns a gate for all keys, or the gates of keys: the one that opens later. */
-static json_t *waits_limits(const struct limits *limits, const struct limit_type *type)
+static json_t *waits_limits(const struct limits *limits, const struct type_status *type)
 {
     int64_t opens_us = 0, keys_us = type->backlog ? type->backlog->opens_us : 0;
     json_t *waits = waits_gates(limits, type, &opens_us), *keys;
@@ -263,23 +263,23 @@ static json_t *waits_limits(const struct limits *limits, const struct limit_type
     return keys;
 }
 
-json_t *waits_of_type(const struct limits *limits, const struct limit_type *type)
+json_t *waits_of_type(const struct limits *limits, const struct type_status *type)
 {
     const struct backlog *b = type->backlog;
     json_t *waits;
 
-    if (type->waiting + type->parked == 0)
+    if (type_backlog(type) == 0)
         return NULL;
     if (b && *b->queue)
         return json_pack("{s:s, s:I}", "queue", b->queue, "paused_since", (json_int_t)b->paused_us);
     if (type->pause)
         return waits_pause(type->name, type->pause);
     if (!type->served)
-        return waits_worker(type->name, NULL, b ? b->resting : 0, b ? b->resting_us : 0);
+        return waits_worker(type->name, NULL, type->resting, type->resting_us);
     if (b && type_is_stopped(type))
         return waits_stopped(limits, b);
     waits = waits_limits(limits, type);
     if (!waits)
         waits = waits_executor(type);
-    return waits || type->parked == 0 || (b && b->opens_us > 0) ? waits : waits_keys(limits, type);
+    return waits || type_parked(type) == 0 || (b && b->opens_us > 0) ? waits : waits_keys(limits, type);
 }

@@ -30,9 +30,9 @@ json_t *waits_pause(const char *type, const json_t *pause);
 /* Says that jobs of a type wait for a worker, in that queue (NULL: in any). */
 json_t *waits_worker(const char *type, const char *queue, int64_t resting, int64_t since_us);
 /* An executor, when the workers that take a type have none to spare; else NULL. */
-json_t *waits_executor(const struct limit_type *type);
+json_t *waits_executor(const struct type_status *type);
 /* Says what the next job of a type waits for; NULL: none waits, or nothing holds it. Where it is not known how the gates of keys are, it is
  * these when jobs are in lanes, executors are free and no other gate is closed. */
-json_t *waits_of_type(const struct limits *limits, const struct limit_type *type);
+json_t *waits_of_type(const struct limits *limits, const struct type_status *type);
 
 #endif

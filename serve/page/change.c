@@ -16,7 +16,7 @@ static const int shares[] = {10,  20,  30,  40,  50,  60,  70,  80,   90,
 
 /* The types that a limit holds and whose jobs wait. */
 struct held {
-    const struct limit_type *at[TYPES_MOST];
+    const struct type_status *at[TYPES_MOST];
     size_t count;
     int64_t more; /* that are not shown */
 };
@@ -28,7 +28,7 @@ static void find_held(const struct limits *limits, const char *name, struct held
 
     *held = (struct held){.count = 0};
     for (size_t i = 0; i < count; i++)
-        if (holds[i].type->waiting + holds[i].type->parked == 0)
+        if (type_backlog(holds[i].type) == 0)
             continue;
         else if (held->count < TYPES_MOST)
             held->at[held->count++] = holds[i].type;
@@ -36,7 +36,7 @@ static void find_held(const struct limits *limits, const char *name, struct held
             held->more++;
 }
 
-static int64_t last_start(struct page *p, const struct limits *limits, const struct limit_type *type,
+static int64_t last_start(struct page *p, const struct limits *limits, const struct type_status *type,
                           const struct limit *instead)
 {
     struct forecast last;
@@ -120,7 +120,7 @@ static int64_t steps_of(const struct held *held)
     int64_t jobs = 0;
 
     for (size_t i = 0; i < held->count; i++)
-        jobs += held->at[i]->waiting + held->at[i]->parked;
+        jobs += type_backlog(held->at[i]);
     return jobs;
 }
 

@@ -273,7 +273,7 @@ static int64_t waiting_types(const struct limits *limits, const char *name)
     int64_t types = 0;
 
     for (size_t i = 0; i < count; i++)
-        types += holds[i].type->waiting + holds[i].type->parked > 0;
+        types += type_backlog(holds[i].type) > 0;
     return types;
 }
 

@@ -50,7 +50,7 @@ static void write_states(struct page *p, const struct type_status *t)
 static void write_limits(struct page *p, const char *name)
 {
     const struct limits *limits = data_limits(p, name);
-    const struct limit_type *type = limits ? limits_type(limits, name) : NULL;
+    const struct type_status *type = limits ? limits_type(limits, name) : NULL;
     char rules[RULE_SET_TEXT_SIZE];
 
     html(p->h, "<p class=\"lead\">");
@@ -67,12 +67,12 @@ static void write_limits(struct page *p, const char *name)
     if (type && type->limit_count == 0)
         html(p->h, "no limit holds it");
     html(p->h, "</p>");
-    if (type && type->keyless)
+    if (type && type->keyless.jobs > 0)
         html(p->h,
              "<p class=\"note warning\"><b>%n of %n jobs have nothing at <bdi>%s</bdi></b>, by which "
              "<bdi>%s</bdi> tells them "
              "apart: they share one rate.</p>",
-             type->keyless->jobs, type->keyless->of, type->keyless->path, type->keyless->limit);
+             type->keyless.jobs, type->keyless.of, type->keyless.path, type->keyless.limit);
 }
 
 /* ---- What was */

@@ -199,11 +199,12 @@ static void use_limits(struct limits *limits)
             (void)limits_next_start(limits, limit);
     }
     for (size_t i = 0; i < limits->type_count; i++) {
-        struct limit_type *type = &limits->types[i];
+        struct type_status *type = &limits->types[i];
         struct forecast forecast;
 
         type->waiting %= JOBS_MOST; /* many are gone through for half a second */
         type->parked %= JOBS_MOST;
+        type->held %= JOBS_MOST;
         (void)!forecast_type(limits, type, NULL, &forecast, &e);
     }
 }
