@@ -106,6 +106,7 @@ TEST(test_plans)
     PLAN("a gate opens", { m->claims.duty_until_us = NOW + 900 * MS; m->claims.next_us = NOW + 3 * MS; }, .next_us = 3 * MS, .wait = PLAN_WAIT_ON_DUTY)
     PLAN("which is for another", { m->claims.next_us = NOW + 3 * MS; }, .next_us = 700 * MS, .wait = PLAN_WAIT_OFF_DUTY)
     PLAN("unless executors are reserved here", { m->claims.next_us = NOW + 3 * MS; m->capacity.reserve = 2; }, .next_us = 3 * MS, .wait = PLAN_WAIT_OFF_DUTY)
+    PLAN("and the last claim brought something", { m->claims.next_us = NOW + 3 * MS; m->capacity.reserve = 2; m->claims.leases = 0; }, .next_us = 700 * MS, .wait = PLAN_WAIT_OFF_DUTY)
     PLAN("a job is due", { m->claims.duty_until_us = NOW + 900 * MS; m->due.at_us = NOW; }, .claims = true, .free = 8, .settle = true, .promote = true, .wait = PLAN_WAIT_ON_DUTY)
     PLAN("which is for another, off duty", { m->due.at_us = NOW + 20 * MS; }, .next_us = 700 * MS, .wait = PLAN_WAIT_OFF_DUTY)
     PLAN("unless it promoted the last ones", { m->due.at_us = NOW + 20 * MS; m->due.promotes = true; }, .next_us = 20 * MS, .wait = PLAN_WAIT_OFF_DUTY)
@@ -172,6 +173,29 @@ TEST(test_early_jobs)
     assert_false(plan.claim.early);
     assert_int_equal(plan.claim.ahead_us, 15 * MS);
     assert_int_equal(plan.claim.far, 6); /* a quarter is for who needs no slot */
+}
+
+/* One of several partitions asks for half of its share, and has as many executors for a wait as are idle beyond those that never wait: where it had
+ * none, workers of two executors would call each other in a circle. What another partition's claim may fill is not idle. */
+TEST(test_partitions_wait_for_slots)
+{
+    struct one o;
+    struct mind *m = one_open(&o);
+    struct plan plan;
+
+    be_far(m, 10 * MS);
+    o.all.count = 2;
+    o.all.executors = 2;
+    m->claims.wanted = true;
+    plan = plan_turn(m, NOW);
+    assert_int_equal(plan.claim.free, 1);
+    assert_int_equal(plan.claim.far, 1);
+    m->claims.wanted = true;
+    o.other.capacity.taken = 1;
+    o.other.capacity.taken_us = NOW;
+    plan = plan_turn(m, NOW);
+    assert_int_equal(plan.claim.free, 1);
+    assert_int_equal(plan.claim.far, 0);
 }
 
 /* While a turn is under way, of one that is far away and whose last answer was full. */

@@ -43,7 +43,7 @@ static void draw(uint64_t seed)
     world.burst = (int)ONE_OF(&random, 0, 1, 10, 100);
     world.faults = ONE_OF(&random, 0, 0, 1);
     waits = ONE_OF(&random, 0, 1);
-    world.partitions = world.workers > 10 ? 1 : (int)ONE_OF(&random, 1, 2, 3, SPREAD_MOST);
+    world.partitions = (int)ONE_OF(&random, 1, 2, 3, SPREAD_MOST);
     if (world.partitions > 1 && ONE_OF(&random, 0, 1))
         world.flood = (int)fmin(10 * world.partitions * capacity(), FLOOD_MOST / 2.0);
     if (world.faults) {

@@ -47,7 +47,7 @@ static void look_ahead(struct mind *m, struct room room, struct claim_call *call
     int kept = (int)max_i64(m->all->executors / 4, 1) + m->facts.early;
 
     call->ahead_us = min_i64(ahead_us, GATE_AHEAD_MOST_US);
-    call->far = (int)positive(room.free - kept);
+    call->far = (int)positive(min_i64(room.free, room.unclaimed - kept));
     call->early = m->claims.duty_until_us && lead_us <= EARLY_LEAD_US && room.early_more > 0;
     m->claims.early_us = call->early ? ahead_us : INT64_MAX;
     if (!call->early)

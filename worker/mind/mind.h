@@ -61,6 +61,7 @@ struct room {
     int idle;           /* executors, */
     int free, prefetch; /* of these for jobs of this partition, and jobs beyond them that may wait here */
     int open;           /* of the free: not reserved for jobs with a limit */
+    int unclaimed;      /* of the idle: those that no claim of another partition may fill */
     int early_more;     /* jobs that may come so far ahead that they hold no executor yet */
     bool worth_it;      /* enough for a turn of its own when there is more to take, */
     bool worth_more;    /* or for a claim beside one */

@@ -92,7 +92,9 @@ struct room room_of(const struct mind *m, int64_t now)
     int idle = at_least(executors - f->running - f->timed, 0);
     int open = at_least(at_most(most_open - f->unlimited, idle), 0);
     int beginning = at_most(prefetched, open), excess = prefetched - beginning;
-    struct room room = {.idle = idle - beginning, .free = idle - beginning, .open = open - beginning};
+    struct room room = {.idle = idle - beginning, .open = open - beginning};
+
+    room.free = room.unclaimed = room.idle;
 
     if (alone_keeps_others(m))
         return (struct room){.free = 0};

@@ -111,8 +111,10 @@ int share_coming(const struct mind *m)
  * answer. */
 void share_room(const struct mind *m, int64_t now, struct room *room, int *target, int *excess)
 {
-    int share = share_of(m, (int)positive(room->free - taken_by_others(m, now)), now);
+    int share;
 
+    room->unclaimed = (int)positive(room->idle - taken_by_others(m, now));
+    share = share_of(m, room->unclaimed, now);
     room->free = m->claims.more || m->claims.starved ? share : (share + 1) / 2;
     room->open = (int)min_i64(room->open, room->free);
     *target /= count_hungry(m, now);

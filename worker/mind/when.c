@@ -56,6 +56,8 @@ static int64_t poll_time(const struct mind *m)
     return min_i64(max_i64(at, c->sent_us + POLL_LEAST_US), latest_us);
 }
 
+/* Returns when to claim for what is known. Gates are for the worker on duty, and for one that keeps executors for jobs with a limit as long as its
+ * claims bring jobs: where all did so, each would ask at each opening. */
 int64_t when_wanted(const struct mind *m, struct room room)
 {
     const struct claims *c = &m->claims;
@@ -70,7 +72,7 @@ int64_t when_wanted(const struct mind *m, struct room room)
         return 0;
     if (c->more && (room.worth_it || room.open > 0 || (room.free > 0 && room_is_wanted(m))))
         return room.worth_it ? 0 : c->more_us + HUNGRY_US;
-    if ((on_duty || m->capacity.reserve > 0) && c->next_us)
+    if ((on_duty || (m->capacity.reserve > 0 && c->leases > 0)) && c->next_us)
         at = min_i64(at, c->next_us);
     if (on_duty && m->due.at_us)
         at = min_i64(at, m->due.at_us);
