@@ -29,6 +29,16 @@ static void put_waits(FILE *to, const json_t *doc, int64_t now_us)
         waits_put(to, waits_for, now_us);
 }
 
+/* A type whose workers are quiet waits for one of them, whatever its limits allow. */
+static void put_next(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *at = json_object_get(doc, "next_start");
+    char when[PHRASE_SIZE];
+
+    if (json_is_number(at) && !json_has(json_object_get(doc, "waits_for"), "resting"))
+        output_to(to, "%s", format_when(now_us, json_us(at), when));
+}
+
 static const struct column columns[] = {
     COLUMN("type", "name"),
     COLUMN("waiting", "waiting", .show = SHOW_COUNT),
@@ -51,7 +61,7 @@ static const struct column sheet[] = {
     COLUMN("rate", "rule", .drop = 1),
     COLUMN("oldest", "oldest_at", .show = SHOW_WHEN, .drop = 1),
     {.heading = "waits for", .put = put_waits, .drop = 1},
-    COLUMN("next start", "next_start", .show = SHOW_WHEN, .drop = 1),
+    {.heading = "next start", .put = put_next, .drop = 1},
     {.heading = "last start", .put = type_put_end, .drop = 1},
     {.heading = NULL},
 };
