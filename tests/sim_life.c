@@ -58,8 +58,9 @@ void sim_fails(int n, int reason, bool keep)
         for (char *at = former; (at = strstr(at, ",e")); at += 2)
             if (++kept == 10)
                 *at-- = '\0';
-        snprintf(job->failure, sizeof job->failure, ",e%lld@%s:%s%s", (long long)turns.now_us,
-                 sim_ids[job->owner].name, reasons[reason].escaped, former);
+        kept = snprintf(job->failure, sizeof job->failure, ",e%lld@%s:%s%s", (long long)turns.now_us,
+                        sim_ids[job->owner].name, reasons[reason].escaped, former);
+        assert_in_range(kept, 1, sizeof job->failure - 1);
     } else if (!keep)
         job->failure[0] = '\0';
 }

@@ -608,10 +608,9 @@ static int stand_in_line(struct waiter *waiter, int64_t most_us, struct weir_tak
 }
 
 /* Of a waiter that is made but for its question. Allowed: its slot has come. */
-static int wait_in_line(struct waiter *waiter, const char *target, int64_t cost, int64_t most_us,
-                        struct weir_take *take)
+static int wait_in_line(struct weir *w, struct waiter *waiter, const char *target, int64_t cost,
+                        int64_t most_us, struct weir_take *take)
 {
-    struct weir *w = waiter->w;
     const char *why;
     int status;
 
@@ -639,7 +638,7 @@ int take_in_line(struct weir *w, const char *target, const char *rule, int64_t c
     *take = (struct weir_take){0};
     if (take_rules(rule, waiter.wait.rules, &w->error) < 0)
         return w->error.status;
-    status = wait_in_line(&waiter, target, cost, most_us, take);
+    status = wait_in_line(w, &waiter, target, cost, most_us, take);
     if (is_away(status) && flags & (WEIR_TAKE_OR_ALLOW | WEIR_TAKE_OR_DENY)) {
         take_assume(flags & WEIR_TAKE_OR_ALLOW, take);
         return 0;
@@ -651,7 +650,7 @@ int take_on_lease(struct weir *w, const char *target, int64_t cost, int64_t most
                   const volatile sig_atomic_t *stopped, struct take_lease *lease, struct weir_take *take)
 {
     struct waiter waiter = {.w = w, .stopped = stopped, .wait = {.ttl_us = lease->ttl_us, .who = lease->who}};
-    int status = wait_in_line(&waiter, target, cost, most_us, take);
+    int status = wait_in_line(w, &waiter, target, cost, most_us, take);
 
     lease->asked_us = waiter.asked_boot_us;
     snprintf(lease->token, sizeof lease->token, "%s~%s", waiter.wait.q.name, waiter.wait.tag);
