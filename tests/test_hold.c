@@ -123,8 +123,8 @@ static void run_world(void)
     bool rated = random_in(&world.random, 0, 1);
 
     world.slots = (int)random_in(&world.random, 1, SLOTS_MOST);
-    snprintf(rules, sizeof rules, "%sconcurrency:%d", rated ? "gcra:1000/1000000/1000 " : "", world.slots);
-    must(turns_rate("t", rules + (rated ? strlen("gcra:1000/1000000/1000 ") : 0)));
+    snprintf(rules, sizeof rules, "concurrency:%d%s", world.slots, rated ? " gcra:1000/1000000/1000" : "");
+    must(turns_rate("t", rules));
     enqueue_many("t", 400);
     for (int n = 0; n < 60; n++) {
         int64_t what = random_in(&world.random, 0, 9);

@@ -159,9 +159,8 @@ static int run_command(struct cli *cli, struct holding *h, char **command, const
     signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     h->done_fd = eventfd(0, EFD_CLOEXEC);
     h->lost_fd = eventfd(0, EFD_CLOEXEC);
-    if (signal_fd >= 0 && h->done_fd >= 0 && h->lost_fd >= 0)
-        h->pid = fork();
-    if (h->pid == 0 && signal_fd >= 0 && h->lost_fd >= 0)
+    h->pid = signal_fd >= 0 && h->done_fd >= 0 && h->lost_fd >= 0 ? fork() : -1;
+    if (h->pid == 0)
         become(command, h->token, mask, self);
     if (h->pid > 0 && pthread_create(&renewer, NULL, renew, h) == 0) {
         code = attend(h, signal_fd);

@@ -24,7 +24,7 @@ local function hold_list(ARGV)
         local till = holds.till(token)
         local since, cost, key, who = match(page[2][i + 1], '^(%d+) %d+ %d+ (%d+) (%S+) %x+ %S+ (.*)$')
         if till and since then
-            rows[#rows + 1] = {token = token, key = key ~= '-' and key or '', cost = tonumber(cost), since = since, ['until'] = us(till), who = who}
+            rows[#rows + 1] = {token = token, key = key ~= '*' and key or '', cost = tonumber(cost), since = since, ['until'] = us(till), who = who}
         end
     end
     return answer{now = us(now), holds = rows, next = page[1] ~= '0' and {page[1]} or nil}

@@ -2,7 +2,7 @@
 --
 --   settings  hash: dead_most, dead_age_us, dead_bytes; one that is not there is as below
 --
--- uses: check dead_bytes dead_records memory
+-- uses: check dead_bytes dead_records
 local dead_bounds = {}
 
 local FIELDS = {'dead_most', 'dead_age_us', 'dead_bytes'}
@@ -68,10 +68,9 @@ local function trim(bounds)
     return #records, max(excess - #records, over > 0 and 1 or 0)
 end
 
--- Notes what Redis uses, and follows a heartbeat of a worker that was started with these bounds, 0: none. Returns how many dead jobs were forgotten, how many at least are
+-- Follows a heartbeat of a worker that was started with these bounds, 0: none. Returns how many dead jobs were forgotten, how many at least are
 -- left to the next heartbeats, and the bounds. No bounds: their key is of a wrong kind, and nothing is forgotten.
 function dead_bounds.follow(most, age_us)
-    memory.note()
     if check.wrong_kind('dead', 'zset') or check.wrong_kind('settings', 'hash') then return 0, 0, {} end
     widen(1, most)
     widen(2, age_us)

@@ -3,7 +3,7 @@
 --
 --   token    "<limit>~<tag>"; tag: letters and digits, of the holder's own
 --   holds    zset: token -> its end
---   hold:<limit>   hash: tag -> "<since> <slot> <ttl> <cost> <key, or -> <rules> <gates, or -> <who>"; slot: when it started, us; rules: a digest of
+--   hold:<limit>   hash: tag -> "<since> <slot> <ttl> <cost> <key, or *> <rules> <gates, or -> <who>"; slot: when it started, us; rules: a digest of
 --            those that held it; gates: "," between, those of concurrency that it took; who: any text
 --
 --   holds.parts(token)              limit, tag; nil: it is no token
@@ -40,7 +40,7 @@ function holds.digest(limit) return sub(sha1(limit.set.text), 1, 8) end
 
 function holds.begin(limit, tag, one)
     call('HSET', P .. 'hold:' .. limit, tag, format('%d %d %d %d %s %s %s %s', now, one.slot, one.ttl, one.cost,
-         one.key ~= '' and one.key or '-', one.rules, one.gates ~= '' and one.gates or '-', one.who))
+         one.key ~= '' and one.key or '*', one.rules, one.gates ~= '' and one.gates or '-', one.who))
     call('ZADD', P .. 'holds', us(one.slot + one.ttl), limit .. '~' .. tag)
 end
 
@@ -63,7 +63,7 @@ function holds.renew(token) call('ZADD', P .. 'holds', 'XX', us(now + (holds.ttl
 -- nor of a slot that has yet to come: the clock was set back since.
 local function settle(name, slot, cost, key, digest, spent)
     local limit = takes.limit_of(name, '')
-    key = key ~= '-' and key or ''
+    key = key ~= '*' and key or ''
     if spent == cost or takes.wrong(limit, key, true) then return end
     if spent < cost and (holds.digest(limit) ~= digest or slot > now + gate.AHEAD_MOST) then return end
     for i, rule in ipairs(limit.set) do
