@@ -300,7 +300,7 @@ static int run_hold(struct cli *cli, int argc, char **argv)
 
     if (cli_parse(cli, flags, argc, argv, &operands) < 0)
         return cli->error.status;
-    ends = operands == 2 && strcmp(argv[0], "end") == 0 && strchr(argv[1], '~'); /* no name has that */
+    ends = operands == 2 && strcmp(argv[0], "end") == 0;
     if (check_flags(cli, &f, ends, operands) < 0)
         return cli->error.status;
     w = cli_client(cli);

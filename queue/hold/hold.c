@@ -1,5 +1,6 @@
 #include "queue/hold/hold.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "core/given.h"
 #include "core/script/script.h"
 #include "queue/limits/rate_request.h"
+#include "throttle/limit.h"
 #include "throttle/take/take.h"
 
 #define LONGEST_S 1e9 /* more is as long as it takes */
@@ -57,15 +59,30 @@ int weir_hold_sized(struct weir *w, const char *target, int64_t cost, double ttl
     return status;
 }
 
+/* True for "<limit>~<tag>", a tag of letters and digits; *name_len: of the limit. */
+static bool is_token(const char *token, size_t *name_len)
+{
+    char name[LIMIT_NAME_SIZE] = "";
+    struct error ignored;
+    const char *tag = token + (*name_len = strcspn(token, "~"));
+
+    if (*name_len >= sizeof name || !*tag++ || !*tag)
+        return false;
+    while (isalnum((unsigned char)*tag))
+        tag++;
+    memcpy(name, token, *name_len);
+    return !*tag && limit_name_check("limit", name, &ignored) == 0;
+}
+
 /* Calls a script about a token; spent NULL: it takes none. */
 static int call_about(struct weir *w, const char *script, const char *token, const char *spent)
 {
-    size_t name_len = strcspn(token, "~");
+    size_t name_len;
     struct redisReply *reply = NULL;
     struct args a;
     int status;
 
-    if (name_len == 0 || name_len >= LIMIT_NAME_SIZE || !token[name_len])
+    if (!is_token(token, &name_len))
         return error_set(&w->error, WEIR_EINPUT,
                          "hold %.160s: no token of a hold; weir rate show NAME lists them", token);
     if (client_at_home(w, token, name_len) < 0)
