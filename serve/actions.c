@@ -1,4 +1,4 @@
-#include "serve/actions.h"
+/* What POST below /api does. Each answers what its command prints with --json. */
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "queue/limits/type.h"
 #include "queue/schedule/schedule.h"
 #include "serve/fields.h"
+#include "serve/resource.h"
 #include "view/batches.h"
 #include "view/dead.h"
 #include "view/job.h"
@@ -31,57 +32,34 @@ static int read_pausing(struct weir *w, const struct ask *ask, struct pausing *h
 
     *how = (struct pausing){.for_us = RATE_ENDLESS, .reason = field_text(ask->fields, "reason")};
     if (span && (duration_parse(span, &how->for_us, &why) < 0 || how->for_us < 1))
-        return error_set(&w->error, WEIR_EINPUT, "pause %.128s: for how long? give for=10m", ask->names[0]);
+        return error_set(&w->error, WEIR_EINPUT, "pause %.128s: for how long? give for=10m", ask->name);
     return field_flag(ask->fields, "create", &how->create, &w->error);
 }
 
-typedef int pause_verb(struct weir *w, const char *name, const struct pausing *how, json_t **answer);
+/* Of what the row pauses; of a limit with key= only that one. */
+static int change_pause(struct weir *w, const struct ask *ask, const struct pausing *how, json_t **doc)
+{
+    const char *key = field_text(ask->fields, "key");
+    json_t *answer;
+    int status = ask->row->by.pause ? ask->row->by.pause(w, ask->name, how, &answer)
+                                    : rate_pause(w, ask->name, key, how, &answer);
 
-static int do_pause(struct weir *w, const struct ask *ask, pause_verb *verb, json_t **doc)
+    if (status == 0)
+        status = document_done(w, pausing_key_document(ask->name, key, answer), doc);
+    json_decref(answer);
+    return status;
+}
+
+static int do_pause(struct weir *w, const struct ask *ask, json_t **doc)
 {
     struct pausing how;
-    json_t *answer = NULL;
-    int status = read_pausing(w, ask, &how);
 
-    *doc = NULL;
-    if (status == 0)
-        status = verb(w, ask->names[0], &how, &answer);
-    if (status == 0)
-        status = document_done(w, pausing_document(ask->names[0], answer), doc);
-    json_decref(answer);
-    return status;
+    return read_pausing(w, ask, &how) < 0 ? w->error.status : change_pause(w, ask, &how, doc);
 }
 
-static int do_resume(struct weir *w, const struct ask *ask, pause_verb *verb, json_t **doc)
+static int do_resume(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    json_t *answer;
-    int status = verb(w, ask->names[0], &(struct pausing){.for_us = RATE_RESUME}, &answer);
-
-    *doc = NULL;
-    if (status == 0)
-        status = document_done(w, pausing_document(ask->names[0], answer), doc);
-    json_decref(answer);
-    return status;
-}
-
-static int do_queue_pause(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return do_pause(w, ask, queue_pause, doc);
-}
-
-static int do_queue_resume(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return do_resume(w, ask, queue_pause, doc);
-}
-
-static int do_type_pause(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return do_pause(w, ask, type_pause, doc);
-}
-
-static int do_type_resume(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return do_resume(w, ask, type_pause, doc);
+    return change_pause(w, ask, &(struct pausing){.for_us = RATE_RESUME}, doc);
 }
 
 static int wrong_count(struct weir *w)
@@ -93,11 +71,10 @@ static int wrong_count(struct weir *w)
 /* Not more jobs than whoever asks has seen: count=, else those that are there now. */
 static int do_queue_purge(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    const char *queue = ask->names[0], *type;
+    const char *queue = ask->name, *type;
     struct queue_jobs jobs;
     int64_t most;
 
-    *doc = NULL;
     if (field_name(ask->fields, "type", &type, &w->error) < 0)
         return w->error.status;
     if (queue_count(w, -1, queue, type, &jobs) < 0)
@@ -118,41 +95,11 @@ static int do_rate_set(struct weir *w, const struct ask *ask, json_t **doc)
     char dropped[RULE_PATH_SIZE];
     struct rule_set kept;
 
-    *doc = NULL;
     if (!rules)
-        return error_set(&w->error, WEIR_EINPUT, "rate set %.128s: no rules; give rules=10/s", ask->names[0]);
-    if (rate_set(w, ask->names[0], rules, false, &kept, dropped) < 0)
+        return error_set(&w->error, WEIR_EINPUT, "rate set %.128s: no rules; give rules=10/s", ask->name);
+    if (rate_set(w, ask->name, rules, false, &kept, dropped) < 0)
         return w->error.status;
-    return document_done(w, rate_set_document(ask->names[0], &kept, dropped), doc);
-}
-
-/* key=: only that one. */
-static int change_pause(struct weir *w, const struct ask *ask, const struct pausing *how, json_t **doc)
-{
-    const char *key = field_text(ask->fields, "key");
-    json_t *answer;
-    int status = rate_pause(w, ask->names[0], key, how, &answer);
-
-    *doc = NULL;
-    if (status == 0)
-        status = document_done(w, pausing_key_document(ask->names[0], key, answer), doc);
-    json_decref(answer);
-    return status;
-}
-
-static int do_rate_pause(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    struct pausing how;
-
-    *doc = NULL;
-    if (read_pausing(w, ask, &how) < 0)
-        return w->error.status;
-    return change_pause(w, ask, &how, doc);
-}
-
-static int do_rate_resume(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return change_pause(w, ask, &(struct pausing){.for_us = RATE_RESUME}, doc);
+    return document_done(w, rate_set_document(ask->name, &kept, dropped), doc);
 }
 
 static json_t *done_document(const char *name, const char *action)
@@ -160,20 +107,11 @@ static json_t *done_document(const char *name, const char *action)
     return json_pack("{s:o, s:s}", "name", text_word(name), "action", action);
 }
 
-static int do_type_remove(struct weir *w, const struct ask *ask, json_t **doc)
+static int do_remove(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    *doc = NULL;
-    if (type_remove(w, ask->names[0]) < 0)
+    if (ask->row->by.remove(w, ask->name) < 0)
         return w->error.status;
-    return document_done(w, done_document(ask->names[0], "remove"), doc);
-}
-
-static int do_rate_remove(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    *doc = NULL;
-    if (rate_remove(w, ask->names[0], false) < 0)
-        return w->error.status;
-    return document_done(w, done_document(ask->names[0], "remove"), doc);
+    return document_done(w, done_document(ask->name, "remove"), doc);
 }
 
 /* Reads a number from 1 to most; 0: nobody has given it. */
@@ -185,30 +123,19 @@ static int read_count(struct weir *w, const struct ask *ask, const char *name, i
     return error_set(&w->error, WEIR_EINPUT, "%s: must be 1 to %lld", name, (long long)most);
 }
 
-static int change_use(struct weir *w, const struct ask *ask, bool use, json_t **doc)
+static int do_use(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    const char *limits = field_text(ask->fields, "limits");
+    const char *limits = field_text(ask->fields, "limits"), *verb = ask->row->by.word;
     int64_t cost;
 
-    *doc = NULL;
     if (read_count(w, ask, "cost", JOB_COST_MOST, &cost) < 0)
         return w->error.status;
     if (!limits && cost == 0)
-        return error_set(&w->error, WEIR_EINPUT, "rate %s %.128s: which limits? give limits=NAME",
-                         use ? "use" : "unuse", ask->names[0]);
-    if (rate_use(w, ask->names[0], use, limits ? limits : "", cost) < 0)
+        return error_set(&w->error, WEIR_EINPUT, "rate %s %.128s: which limits? give limits=NAME", verb,
+                         ask->name);
+    if (rate_use(w, ask->name, strcmp(verb, "use") == 0, limits ? limits : "", cost) < 0)
         return w->error.status;
-    return document_done(w, done_document(ask->names[0], use ? "use" : "unuse"), doc);
-}
-
-static int do_type_use(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return change_use(w, ask, true, doc);
-}
-
-static int do_type_unuse(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return change_use(w, ask, false, doc);
+    return document_done(w, done_document(ask->name, verb), doc);
 }
 
 static int do_rate_weight(struct weir *w, const struct ask *ask, json_t **doc)
@@ -216,13 +143,12 @@ static int do_rate_weight(struct weir *w, const struct ask *ask, json_t **doc)
     const char *key = field_text(ask->fields, "key");
     int64_t weight = field_number(ask->fields, "weight", -1);
 
-    *doc = NULL;
     if (!key || weight < 1 || weight > RATE_WEIGHT_MOST)
         return error_set(&w->error, WEIR_EINPUT, "rate weight %.128s: give key=KEY, and weight=1 to %d",
-                         ask->names[0], RATE_WEIGHT_MOST);
-    if (weir_rate_weight(w, ask->names[0], key, (int)weight) < 0)
+                         ask->name, RATE_WEIGHT_MOST);
+    if (weir_rate_weight(w, ask->name, key, (int)weight) < 0)
         return w->error.status;
-    return document_done(w, done_document(ask->names[0], "weight"), doc);
+    return document_done(w, done_document(ask->name, "weight"), doc);
 }
 
 /* ---- Jobs */
@@ -230,20 +156,14 @@ static int do_rate_weight(struct weir *w, const struct ask *ask, json_t **doc)
 static int do_job_cancel(struct weir *w, const struct ask *ask, json_t **doc)
 {
     json_t *job;
-    int status = cancel_job(w, -1, ask->names[0], field_text(ask->fields, "unique"), &job);
+    int status = cancel_job(w, -1, ask->name, field_text(ask->fields, "unique"), &job);
 
-    *doc = NULL;
     if (status == 0)
-        rate_note(w, "job cancel %s", ask->names[0]);
+        rate_note(w, "job cancel %s", ask->name);
     if (status == 0)
         status = document_done(w, cancel_document(job), doc);
     json_decref(job);
     return status;
-}
-
-static int do_job_run(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return view_job_run(w, ask->names[0], doc);
 }
 
 /* To all that search= is for, and to no more jobs than count= says: with dry_run=true it says how many there are. One request looks at so
@@ -258,7 +178,6 @@ static int do_jobs(struct weir *w, const struct ask *ask, json_t **doc)
     struct job_search search;
     bool dry;
 
-    *doc = NULL;
     if (field_flag(ask->fields, "dry_run", &dry, &w->error) < 0)
         return w->error.status;
     if (!action)
@@ -276,48 +195,35 @@ static int do_jobs(struct weir *w, const struct ask *ask, json_t **doc)
     return view_job_actions(w, &search, action, cursor, &most, doc);
 }
 
-static int do_dead_retry(struct weir *w, const struct ask *ask, json_t **doc)
+static int do_dead(struct weir *w, const struct ask *ask, json_t **doc)
 {
     const char *into;
 
-    *doc = NULL;
     if (field_name(ask->fields, "into", &into, &w->error) < 0)
         return w->error.status;
-    return view_dead_move(w, "retry", ask->names[0], into, doc);
-}
-
-static int do_dead_remove(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return view_dead_move(w, "remove", ask->names[0], NULL, doc);
+    return view_dead_move(w, ask->row->by.word, ask->name, into, doc);
 }
 
 /* ---- Batches, schedules */
-
-static int do_batch_pause(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return do_pause(w, ask, batch_pause, doc);
-}
 
 static int do_batch_resume(struct weir *w, const struct ask *ask, json_t **doc)
 {
     struct batch_change change;
 
-    *doc = NULL;
-    if (batch_resume(w, ask->names[0], &change) < 0)
+    if (batch_resume(w, ask->name, &change) < 0)
         return w->error.status;
     if (change.was == BATCH_CANCELLED)
-        return batch_was_cancelled(ask->names[0], &w->error);
-    return document_done(w, batch_change_document(ask->names[0], "resume", &change), doc);
+        return batch_was_cancelled(ask->name, &w->error);
+    return document_done(w, batch_change_document(ask->name, "resume", &change), doc);
 }
 
 static int do_batch_cancel(struct weir *w, const struct ask *ask, json_t **doc)
 {
     struct batch_change change;
 
-    *doc = NULL;
-    if (batch_cancel(w, ask->names[0], false, &change) < 0)
+    if (batch_cancel(w, ask->name, false, &change) < 0)
         return w->error.status;
-    return document_done(w, batch_change_document(ask->names[0], "cancel", &change), doc);
+    return document_done(w, batch_change_document(ask->name, "cancel", &change), doc);
 }
 
 static int do_batch_seal(struct weir *w, const struct ask *ask, json_t **doc)
@@ -325,18 +231,17 @@ static int do_batch_seal(struct weir *w, const struct ask *ask, json_t **doc)
     const char *then, *queue;
     struct batch_sealed sealed;
 
-    *doc = NULL;
     if (field_name(ask->fields, "then", &then, &w->error) < 0 ||
         field_name(ask->fields, "queue", &queue, &w->error) < 0)
         return w->error.status;
     if (queue && !then)
         return error_set(&w->error, WEIR_EINPUT, "queue: is for the job that follows; give then=TYPE");
-    if (batch_seal(w, ask->names[0], queue ? queue : "default", then, &sealed))
+    if (batch_seal(w, ask->name, queue ? queue : "default", then, &sealed))
         return w->error.status;
-    rate_note(w, "batch seal %s", ask->names[0]);
+    rate_note(w, "batch seal %s", ask->name);
     return document_done(w,
-                         json_pack("{s:s, s:I, s:I}", "name", ask->names[0], "total",
-                                   (json_int_t)sealed.total, "left", (json_int_t)sealed.left),
+                         json_pack("{s:s, s:I, s:I}", "name", ask->name, "total", (json_int_t)sealed.total,
+                                   "left", (json_int_t)sealed.left),
                          doc);
 }
 
@@ -358,7 +263,7 @@ static int read_schedule(struct weir *w, const struct ask *ask, struct weir_job_
     *missed = WEIR_MISSED_ONCE;
     if (!job->type || !field_text(ask->fields, "when"))
         return error_set(&w->error, WEIR_EINPUT, "schedule add %.128s: give when=CRON and type=TYPE",
-                         ask->names[0]);
+                         ask->name);
     if (policy && !missed_read(policy, missed))
         return error_set(&w->error, WEIR_EINPUT, "missed: must be once, skip or all");
     if (span && duration_parse(span, &timeout_us, &w->error) < 0)
@@ -377,37 +282,25 @@ static int do_schedule_add(struct weir *w, const struct ask *ask, json_t **doc)
     bool replaced;
     int status = read_schedule(w, ask, &job, &missed);
 
-    *doc = NULL;
     if (status == 0)
-        status = schedule_add(w, ask->names[0], field_text(ask->fields, "when"),
-                              field_text(ask->fields, "zone"), missed, &job, &replaced);
+        status = schedule_add(w, ask->name, field_text(ask->fields, "when"), field_text(ask->fields, "zone"),
+                              missed, &job, &replaced);
     if (status == 0)
-        rate_note(w, "schedule add %s", ask->names[0]);
+        rate_note(w, "schedule add %s", ask->name);
     if (status == 0)
-        status = schedule_find(w, ask->names[0], &row);
+        status = schedule_find(w, ask->name, &row);
     if (status == 0)
         status = document_done(w, schedule_document(&row), doc);
     schedule_free(&row.s);
     return status;
 }
 
-static int do_schedule_pause(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return do_pause(w, ask, schedule_pause, doc);
-}
-
-static int do_schedule_resume(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return do_resume(w, ask, schedule_pause, doc);
-}
-
 static int do_schedule_run(struct weir *w, const struct ask *ask, json_t **doc)
 {
     struct schedule_row row;
     char id[WEIR_ID_SIZE];
-    int status = schedule_find(w, ask->names[0], &row);
+    int status = schedule_find(w, ask->name, &row);
 
-    *doc = NULL;
     if (status == 0 && row.status != 0) {
         w->error = row.why;
         status = row.status;
@@ -416,78 +309,61 @@ static int do_schedule_run(struct weir *w, const struct ask *ask, json_t **doc)
         status = schedule_enqueue(w, &row.s, id);
     schedule_free(&row.s);
     if (status == 0)
-        rate_note(w, "schedule run %s", ask->names[0]);
+        rate_note(w, "schedule run %s", ask->name);
     return status == 0 ? document_done(w, json_pack("{s:s}", "id", id), doc) : status;
 }
 
 static int do_schedule_remove(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    *doc = NULL;
-    if (weir_schedule_remove(w, ask->names[0]) < 0)
+    if (weir_schedule_remove(w, ask->name) < 0)
         return w->error.status;
-    rate_note(w, "schedule remove %s", ask->names[0]);
-    return document_done(w, done_document(ask->names[0], "remove"), doc);
+    rate_note(w, "schedule remove %s", ask->name);
+    return document_done(w, done_document(ask->name, "remove"), doc);
 }
 
-/* ---- Workers: a name, or HOST:PID */
-
-static int order_worker(struct weir *w, const struct ask *ask, const char *order, json_t **doc)
+static int do_one(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    int status = view_worker_orders(w, ask->names[0], order, doc);
-
-    if (status < 0) {
-        json_decref(*doc);
-        *doc = NULL;
-    }
-    return status;
+    return ask->row->by.one(w, ask->name, doc);
 }
 
-static int do_worker_quiet(struct weir *w, const struct ask *ask, json_t **doc)
+/* Orders it to a worker: a name, or HOST:PID. */
+static int do_order(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return order_worker(w, ask, "quiet", doc);
+    return view_worker_orders(w, ask->name, ask->row->by.word, doc);
 }
 
-static int do_worker_resume(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return order_worker(w, ask, "resume", doc);
-}
-
-static int do_worker_stop(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return order_worker(w, ask, "stop", doc);
-}
-
+// clang-format off
 const struct resource action_resources[] = {
-    {"/api/types/*/pause", THREAD_CHANGE, "for reason create", do_type_pause},
-    {"/api/types/*/resume", THREAD_CHANGE, "", do_type_resume},
-    {"/api/types/*/remove", THREAD_CHANGE, "", do_type_remove},
-    {"/api/types/*/use", THREAD_CHANGE, "limits cost", do_type_use},
-    {"/api/types/*/unuse", THREAD_CHANGE, "limits", do_type_unuse},
-    {"/api/queues/*/pause", THREAD_CHANGE, "for reason create", do_queue_pause},
-    {"/api/queues/*/resume", THREAD_CHANGE, "", do_queue_resume},
-    {"/api/queues/*/purge", THREAD_CHANGE, "type count", do_queue_purge},
-    {"/api/rates/*", THREAD_CHANGE, "rules", do_rate_set},
-    {"/api/rates/*/pause", THREAD_CHANGE, "for reason key", do_rate_pause},
-    {"/api/rates/*/resume", THREAD_CHANGE, "key", do_rate_resume},
-    {"/api/rates/*/remove", THREAD_CHANGE, "", do_rate_remove},
-    {"/api/rates/*/weight", THREAD_CHANGE, "key weight", do_rate_weight},
-    {"/api/jobs/actions", THREAD_SEARCH, "action search count dry_run cursor", do_jobs},
-    {"/api/jobs/*/cancel", THREAD_CHANGE, "unique", do_job_cancel},
-    {"/api/jobs/*/run", THREAD_CHANGE, "", do_job_run},
-    {"/api/dead/*/retry", THREAD_CHANGE, "into", do_dead_retry},
-    {"/api/dead/*/remove", THREAD_CHANGE, "", do_dead_remove},
-    {"/api/batches/*/pause", THREAD_CHANGE, "for reason create", do_batch_pause},
-    {"/api/batches/*/resume", THREAD_CHANGE, "", do_batch_resume},
-    {"/api/batches/*/cancel", THREAD_CHANGE, "", do_batch_cancel},
-    {"/api/batches/*/seal", THREAD_CHANGE, "then queue", do_batch_seal},
-    {"/api/schedules/*", THREAD_CHANGE, "when type args zone missed queue key cost max_attempts timeout",
-     do_schedule_add},
-    {"/api/schedules/*/pause", THREAD_CHANGE, "for reason", do_schedule_pause},
-    {"/api/schedules/*/resume", THREAD_CHANGE, "", do_schedule_resume},
-    {"/api/schedules/*/run", THREAD_CHANGE, "", do_schedule_run},
-    {"/api/schedules/*/remove", THREAD_CHANGE, "", do_schedule_remove},
-    {"/api/workers/*/quiet", THREAD_CHANGE, "", do_worker_quiet},
-    {"/api/workers/*/resume", THREAD_CHANGE, "", do_worker_resume},
-    {"/api/workers/*/stop", THREAD_CHANGE, "", do_worker_stop},
+    {"/api/types/*/pause", THREAD_CHANGE, "for reason create", do_pause, {.pause = type_pause}},
+    {"/api/types/*/resume", THREAD_CHANGE, "", do_resume, {.pause = type_pause}},
+    {"/api/types/*/remove", THREAD_CHANGE, "", do_remove, {.remove = type_remove}},
+    {"/api/types/*/use", THREAD_CHANGE, "limits cost", do_use, {.word = "use"}},
+    {"/api/types/*/unuse", THREAD_CHANGE, "limits", do_use, {.word = "unuse"}},
+    {"/api/queues/*/pause", THREAD_CHANGE, "for reason create", do_pause, {.pause = queue_pause}},
+    {"/api/queues/*/resume", THREAD_CHANGE, "", do_resume, {.pause = queue_pause}},
+    {"/api/queues/*/purge", THREAD_CHANGE, "type count", do_queue_purge, {NULL}},
+    {"/api/rates/*", THREAD_CHANGE, "rules", do_rate_set, {NULL}},
+    {"/api/rates/*/pause", THREAD_CHANGE, "for reason key", do_pause, {.pause = NULL}},
+    {"/api/rates/*/resume", THREAD_CHANGE, "key", do_resume, {.pause = NULL}},
+    {"/api/rates/*/remove", THREAD_CHANGE, "", do_remove, {.remove = weir_rate_remove}},
+    {"/api/rates/*/weight", THREAD_CHANGE, "key weight", do_rate_weight, {NULL}},
+    {"/api/jobs/actions", THREAD_SEARCH, "action search count dry_run cursor", do_jobs, {NULL}},
+    {"/api/jobs/*/cancel", THREAD_CHANGE, "unique", do_job_cancel, {NULL}},
+    {"/api/jobs/*/run", THREAD_CHANGE, "", do_one, {.one = view_job_run}},
+    {"/api/dead/*/retry", THREAD_CHANGE, "into", do_dead, {.word = "retry"}},
+    {"/api/dead/*/remove", THREAD_CHANGE, "", do_dead, {.word = "remove"}},
+    {"/api/batches/*/pause", THREAD_CHANGE, "for reason create", do_pause, {.pause = batch_pause}},
+    {"/api/batches/*/resume", THREAD_CHANGE, "", do_batch_resume, {NULL}},
+    {"/api/batches/*/cancel", THREAD_CHANGE, "", do_batch_cancel, {NULL}},
+    {"/api/batches/*/seal", THREAD_CHANGE, "then queue", do_batch_seal, {NULL}},
+    {"/api/schedules/*", THREAD_CHANGE, "when type args zone missed queue key cost max_attempts timeout", do_schedule_add, {NULL}},
+    {"/api/schedules/*/pause", THREAD_CHANGE, "for reason", do_pause, {.pause = schedule_pause}},
+    {"/api/schedules/*/resume", THREAD_CHANGE, "", do_resume, {.pause = schedule_pause}},
+    {"/api/schedules/*/run", THREAD_CHANGE, "", do_schedule_run, {NULL}},
+    {"/api/schedules/*/remove", THREAD_CHANGE, "", do_schedule_remove, {NULL}},
+    {"/api/workers/*/quiet", THREAD_CHANGE, "", do_order, {.word = "quiet"}},
+    {"/api/workers/*/resume", THREAD_CHANGE, "", do_order, {.word = "resume"}},
+    {"/api/workers/*/stop", THREAD_CHANGE, "", do_order, {.word = "stop"}},
     {.path = NULL},
 };
+// clang-format on

@@ -1,4 +1,4 @@
-#include "serve/documents.h"
+/* What GET below /api answers. */
 
 #include <string.h>
 
@@ -6,6 +6,7 @@
 #include "core/duration.h"
 #include "queue/limits/rate_keys.h"
 #include "serve/fields.h"
+#include "serve/resource.h"
 #include "view/batches.h"
 #include "view/dead.h"
 #include "view/doctor.h"
@@ -26,21 +27,19 @@
 #define JOBS_SHOWN 50
 #define JOBS_MOST 1000
 
-static int read_status(struct weir *w, const struct ask *ask, json_t **doc)
+static int read_all(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    (void)ask;
-    return view_status(w, doc);
+    return ask->row->by.all(w, doc);
+}
+
+static int read_one(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return ask->row->by.one(w, ask->name, doc);
 }
 
 static int read_report(struct weir *w, const struct ask *ask, json_t **doc)
 {
     return view_report(w, ask->hide_args, doc);
-}
-
-static int read_queues(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    (void)ask;
-    return view_queues(w, doc);
 }
 
 static int read_rates(struct weir *w, const struct ask *ask, json_t **doc)
@@ -54,7 +53,7 @@ static int read_rate(struct weir *w, const struct ask *ask, json_t **doc)
 {
     const char *rules = field_text(ask->fields, "rules");
 
-    return rules ? view_rate_dry(w, ask->names[0], rules, doc) : view_rate(w, ask->names[0], doc);
+    return rules ? view_rate_dry(w, ask->name, rules, doc) : view_rate(w, ask->name, doc);
 }
 
 /* Reads the longest keys, or with key= one. */
@@ -62,46 +61,16 @@ static int read_rate_keys(struct weir *w, const struct ask *ask, json_t **doc)
 {
     int64_t most = field_number(ask->fields, "top", RATE_KEYS_SHOWN);
 
-    *doc = NULL;
     if (ask->hide_args && field_text(ask->fields, "key"))
         return error_set(&w->error, WEIR_EINPUT, "key: keys are hidden here; ask without it");
     if (most < 1 || most > RATE_KEYS_MOST)
         return error_set(&w->error, WEIR_EINPUT, "top: must be 1 to %d", RATE_KEYS_MOST);
-    return view_rate_keys(w, ask->names[0], (int)most, field_text(ask->fields, "key"), doc, NULL);
+    return view_rate_keys(w, ask->name, (int)most, field_text(ask->fields, "key"), doc, NULL);
 }
 
-static int read_log(struct weir *w, bool all, json_t **doc)
+static int read_changes(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    int status = view_rate_log(w, all, doc);
-
-    if (status < 0) {
-        json_decref(*doc);
-        *doc = NULL;
-    }
-    return status;
-}
-
-static int read_rate_log(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    (void)ask;
-    return read_log(w, false, doc);
-}
-
-static int read_all_log(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    (void)ask;
-    return read_log(w, true, doc);
-}
-
-static int read_type(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return view_type(w, ask->names[0], doc);
-}
-
-static int read_workers(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    (void)ask;
-    return view_workers(w, doc);
+    return view_rate_log(w, ask->row->by.word != NULL, doc);
 }
 
 /* A page of those that q= is for. */
@@ -111,7 +80,6 @@ static int read_jobs(struct weir *w, const struct ask *ask, json_t **doc)
                               .jobs = field_number(ask->fields, "limit", JOBS_SHOWN)};
     struct job_search search;
 
-    *doc = NULL;
     if (most.jobs < 1 || most.jobs > JOBS_MOST)
         return error_set(&w->error, WEIR_EINPUT, "limit: must be 1 to %d", JOBS_MOST);
     if (ask_search(w, ask, "q", &search) < 0)
@@ -121,35 +89,19 @@ static int read_jobs(struct weir *w, const struct ask *ask, json_t **doc)
 
 static int read_job(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return ask->wait ? view_job_wait(w, ask->names[0], ask->wait, doc)
-                     : view_job(w, ask->names[0], field_text(ask->fields, "cursor"), doc);
+    return ask->wait ? view_job_wait(w, ask->name, ask->wait, doc)
+                     : view_job(w, ask->name, field_text(ask->fields, "cursor"), doc);
 }
 
 static int read_why(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return view_why(w, ask->names[0], field_text(ask->fields, "cursor"), doc);
-}
-
-static int read_batches(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    (void)ask;
-    return view_batches(w, doc);
-}
-
-static int read_batch(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return view_batch(w, ask->names[0], doc);
+    return view_why(w, ask->name, field_text(ask->fields, "cursor"), doc);
 }
 
 static int read_schedules(struct weir *w, const struct ask *ask, json_t **doc)
 {
     (void)ask;
     return view_schedules(w, doc, NULL);
-}
-
-static int read_schedule(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return view_schedule(w, ask->names[0], doc);
 }
 
 /* A field that is a time such as "10m" or "yesterday"; 0: it is not there. */
@@ -170,7 +122,6 @@ static int read_dead(struct weir *w, const struct ask *ask, json_t **doc)
     int64_t most = field_number(ask->fields, "limit", DEAD_SHOWN);
     bool group = false;
 
-    *doc = NULL;
     if (ask->hide_args && filter.reason)
         return error_set(&w->error, WEIR_EINPUT, "reason: reasons are hidden here; ask without it");
     if (field_name(ask->fields, "type", &filter.type, &w->error) < 0 ||
@@ -186,17 +137,6 @@ static int read_dead(struct weir *w, const struct ask *ask, json_t **doc)
     return group ? view_dead_groups(w, &filter, (size_t)most, doc) : view_dead(w, &filter, most, doc);
 }
 
-static int read_dead_one(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    return view_dead_one(w, ask->names[0], doc);
-}
-
-static int read_doctor(struct weir *w, const struct ask *ask, json_t **doc)
-{
-    (void)ask;
-    return view_doctor(w, doc);
-}
-
 /* Reads the history of type=NAME or limit=NAME; hours=N in place of minutes=N. */
 static int read_history(struct weir *w, const struct ask *ask, json_t **doc)
 {
@@ -205,7 +145,6 @@ static int read_history(struct weir *w, const struct ask *ask, json_t **doc)
     int most = by_hours ? HISTORY_HOURS : HISTORY_MINUTES;
     int64_t slots = field_number(ask->fields, by_hours ? "hours" : "minutes", most);
 
-    *doc = NULL;
     if (field_name(ask->fields, "type", &type, &w->error) < 0 ||
         field_name(ask->fields, "limit", &limit, &w->error) < 0)
         return w->error.status;
@@ -224,27 +163,27 @@ static int read_history(struct weir *w, const struct ask *ask, json_t **doc)
 
 // clang-format off
 const struct resource document_resources[] = {
-    {"/api/report", THREAD_LOOK, "", read_report},
-    {"/api/status", THREAD_LOOK, "", read_status},
-    {"/api/queues", THREAD_LOOK, "", read_queues},
-    {"/api/rates", THREAD_LOOK, "", read_rates},
-    {"/api/rates/*", THREAD_LOOK, "rules", read_rate},
-    {"/api/rates/*/keys", THREAD_LOOK, "top key", read_rate_keys},
-    {"/api/changes", THREAD_LOOK, "", read_rate_log},
-    {"/api/log", THREAD_LOOK, "", read_all_log},
-    {"/api/types/*", THREAD_LOOK, "", read_type},
-    {"/api/workers", THREAD_LOOK, "", read_workers},
-    {"/api/history", THREAD_LOOK, "type limit hours minutes", read_history},
-    {"/api/batches", THREAD_LOOK, "", read_batches},
-    {"/api/batches/*", THREAD_LOOK, "", read_batch},
-    {"/api/schedules", THREAD_LOOK, "", read_schedules},
-    {"/api/schedules/*", THREAD_LOOK, "", read_schedule},
-    {"/api/jobs", THREAD_SEARCH, "q limit cursor wait", read_jobs},
-    {"/api/jobs/*", THREAD_SEARCH, "cursor wait", read_job},
-    {"/api/jobs/*/why", THREAD_SEARCH, "cursor wait", read_why},
-    {"/api/dead", THREAD_SEARCH, "type queue batch reason older newer group limit", read_dead},
-    {"/api/dead/*", THREAD_SEARCH, "", read_dead_one},
-    {"/api/doctor", THREAD_SEARCH, "", read_doctor},
+    {"/api/report", THREAD_LOOK, "", read_report, {NULL}},
+    {"/api/status", THREAD_LOOK, "", read_all, {.all = view_status}},
+    {"/api/queues", THREAD_LOOK, "", read_all, {.all = view_queues}},
+    {"/api/rates", THREAD_LOOK, "", read_rates, {NULL}},
+    {"/api/rates/*", THREAD_LOOK, "rules", read_rate, {NULL}},
+    {"/api/rates/*/keys", THREAD_LOOK, "top key", read_rate_keys, {NULL}},
+    {"/api/changes", THREAD_LOOK, "", read_changes, {.word = NULL}},
+    {"/api/log", THREAD_LOOK, "", read_changes, {.word = "all"}},
+    {"/api/types/*", THREAD_LOOK, "", read_one, {.one = view_type}},
+    {"/api/workers", THREAD_LOOK, "", read_all, {.all = view_workers}},
+    {"/api/history", THREAD_LOOK, "type limit hours minutes", read_history, {NULL}},
+    {"/api/batches", THREAD_LOOK, "", read_all, {.all = view_batches}},
+    {"/api/batches/*", THREAD_LOOK, "", read_one, {.one = view_batch}},
+    {"/api/schedules", THREAD_LOOK, "", read_schedules, {NULL}},
+    {"/api/schedules/*", THREAD_LOOK, "", read_one, {.one = view_schedule}},
+    {"/api/jobs", THREAD_SEARCH, "q limit cursor wait", read_jobs, {NULL}},
+    {"/api/jobs/*", THREAD_SEARCH, "cursor wait", read_job, {NULL}},
+    {"/api/jobs/*/why", THREAD_SEARCH, "cursor wait", read_why, {NULL}},
+    {"/api/dead", THREAD_SEARCH, "type queue batch reason older newer group limit", read_dead, {NULL}},
+    {"/api/dead/*", THREAD_SEARCH, "", read_one, {.one = view_dead_one}},
+    {"/api/doctor", THREAD_SEARCH, "", read_all, {.all = view_doctor}},
     {.path = NULL},
 };
 // clang-format on

@@ -183,7 +183,7 @@ static struct work_item *make_item(struct http_request *r, enum redis_thread_kin
                                       : THREAD_CHANGE;
     item->verb = r->verb ? r->verb->name : NULL;
     item->resource = r->resource;
-    memcpy(item->names, r->names, sizeof item->names);
+    strcpy(item->name, r->name);
     item->fields = json_deep_copy(r->fields); /* its thread counts its users */
     item->hide_args = o->options.hide_args;
     snprintf(item->visitor, sizeof item->visitor, "%s", r->visitor.name);

@@ -48,7 +48,7 @@ struct http_request {
     enum plan plan;
     const struct resource *resource;
     const struct api_verb *verb; /* of PLAN_CALL */
-    char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE];
+    char name[RESOURCE_NAME_SIZE];
     struct visitor visitor;
     struct text body;
     size_t body_most, body_len; /* body_len: with what was too much and is not kept */

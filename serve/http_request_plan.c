@@ -3,8 +3,6 @@
 
 #include "queue/call/call.h"
 #include "serve/access.h"
-#include "serve/actions.h"
-#include "serve/documents.h"
 #include "serve/fields.h"
 #include "serve/http_request.h"
 #include "serve/page/page.h"
@@ -83,10 +81,10 @@ static void read_get(struct http_request *r)
     } else if (is_path(r, "/metrics")) {
         if (has_right(r, RIGHT_LOOK))
             r->plan = PLAN_METRICS;
-    } else if ((r->resource = resource_find(document_resources, r->address, r->names))) {
+    } else if ((r->resource = resource_find(document_resources, r->address, r->name))) {
         if (has_right(r, RIGHT_LOOK))
             r->plan = PLAN_DOCUMENT;
-    } else if (resource_find(action_resources, r->address, r->names)) {
+    } else if (resource_find(action_resources, r->address, r->name)) {
         http_request_refuse(r, MHD_HTTP_METHOD_NOT_ALLOWED, "that is done by POST");
     } else {
         http_request_refuse(r, MHD_HTTP_NOT_FOUND,
@@ -168,11 +166,11 @@ static void read_post(struct http_request *r)
             r->plan = PLAN_JOBS;
     } else if (http_request_is_call(r)) {
         read_call(r);
-    } else if ((r->resource = resource_find(action_resources, r->address, r->names))) {
+    } else if ((r->resource = resource_find(action_resources, r->address, r->name))) {
         if (has_right(r, RIGHT_ACT))
             r->plan = PLAN_ACTION;
     } else if (is_page(r) || is_path(r, "/metrics") ||
-               resource_find(document_resources, r->address, r->names)) {
+               resource_find(document_resources, r->address, r->name)) {
         http_request_refuse(r, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
     } else {
         http_request_refuse(r, MHD_HTTP_NOT_FOUND, "nothing here");

@@ -6,16 +6,13 @@
 #include "queue/inspect/job_search.h"
 #include "serve/fields.h"
 
-static bool matches(const char *pattern, const char *path, char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE])
+static bool matches(const char *pattern, const char *path, char name[RESOURCE_NAME_SIZE])
 {
-    int n = 0;
-
     while (*pattern) {
         size_t len = strcspn(path, "/?");
 
         if (*pattern == '*') {
-            if (len == 0 || len >= RESOURCE_NAME_SIZE || n == RESOURCE_NAMES ||
-                !url_decode(path, len, false, names[n++]))
+            if (len == 0 || len >= RESOURCE_NAME_SIZE || !url_decode(path, len, false, name))
                 return false;
             pattern++;
             path += len;
@@ -47,10 +44,10 @@ int ask_search(struct weir *w, const struct ask *ask, const char *field, struct 
 }
 
 const struct resource *resource_find(const struct resource *table, const char *path,
-                                     char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE])
+                                     char name[RESOURCE_NAME_SIZE])
 {
     for (; table->path; table++)
-        if (matches(table->path, path, names))
+        if (matches(table->path, path, name))
             return table;
     return NULL;
 }

@@ -147,8 +147,8 @@ static bool goes_on(struct work_item *item, const json_t *doc)
 static void run_resource(struct work_item *item, struct weir *w)
 {
     struct ask ask = {
-        .names = {item->names[0], item->names[1]}, .fields = item->fields, .hide_args = item->hide_args};
-    json_t *doc;
+        .row = item->resource, .name = item->name, .fields = item->fields, .hide_args = item->hide_args};
+    json_t *doc = NULL;
 
     if (fields_check(item->fields, item->resource->fields, &w->error) < 0 ||
         find_cursor(item, &w->error) < 0 || read_wait(item, &w->error) < 0) {
@@ -158,6 +158,7 @@ static void run_resource(struct work_item *item, struct weir *w)
     ask.wait = item->waits ? &item->wait : NULL;
     requests_on_behalf(item->visitor);
     if (item->resource->answer(w, &ask, &doc) < 0) {
+        json_decref(doc);
         fail(item, 0, &w->error);
         return;
     }

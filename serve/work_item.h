@@ -22,7 +22,7 @@ struct work_item {
     struct work work; /* the first member */
     enum work_item_kind kind;
     const struct resource *resource; /* of a document, of an action */
-    char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE];
+    char name[RESOURCE_NAME_SIZE];
     json_t *fields;     /* of its query; of an action those of its body */
     char *path, *query; /* of a page: decoded, and as it stands */
     bool actions, hide_args;

@@ -7,8 +7,7 @@
 #include "tests/test.h"
 #include <jansson.h>
 
-#include "serve/actions.h"
-#include "serve/documents.h"
+#include "serve/resource.h"
 #include "tests/client.h"
 #include "tests/http.h"
 #include "tests/serving.h"

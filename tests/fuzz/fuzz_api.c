@@ -1,9 +1,8 @@
 /* What weir serve reads besides takes: addresses, fields, one job, lines of jobs. Redis takes all that is sent. */
 #include "producer/bulk.h"
-#include "serve/actions.h"
-#include "serve/documents.h"
 #include "serve/fields.h"
 #include "serve/post_jobs.h"
+#include "serve/resource.h"
 #include "tests/fuzz/fake_redis.h"
 #include "tests/fuzz/fuzz.h"
 #include "weir.h"
@@ -24,14 +23,13 @@ static struct redisReply *take_all(const struct args *asked)
 
 static void read_address(const char *text)
 {
-    char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE];
+    char name[RESOURCE_NAME_SIZE];
     const struct resource *tables[] = {document_resources, action_resources};
 
     for (size_t i = 0; i < 2; i++) {
-        memset(names, 0, sizeof names);
-        if (resource_find(tables[i], text, names))
-            for (int n = 0; n < RESOURCE_NAMES; n++)
-                must_hold(memchr(names[n], '\0', RESOURCE_NAME_SIZE) != NULL);
+        memset(name, 0, sizeof name);
+        if (resource_find(tables[i], text, name))
+            must_hold(memchr(name, '\0', sizeof name) != NULL);
     }
 }
 
