@@ -367,7 +367,7 @@ func TestTestMode(t *testing.T) {
 	}
 	state, _ := c.Batch(ctx, "b")
 	equal(t, fmt.Sprintln(state.State, state.Done, state.Failed), "open 1 2\n")
-	for _, rule := range []string{"1/1m,adapt", "0/s", "", "1/1m,algorithm=sliding-window", "1/m,by=a 1/m,by=b", "1/0s"} {
+	for _, rule := range []string{"1/1m,adapt", "0/s", "", "1/1m,algorithm=sliding-window", "1/m,by=key 1/m,by=id", "1/0s"} {
 		is[*weir.InvalidError](t, fake.Rate("x", rule))
 	}
 }

@@ -1,5 +1,5 @@
 """Random documents, right and wrong ones, to the test mode of a language and to the real Weir: both answer and refuse alike, but for their
-words and for what depends on the time. WEIR_SEED=N DOCUMENTS=N chooses others."""
+words and for what depends on the time; and so do both of limits. WEIR_SEED=N DOCUMENTS=N chooses others."""
 import json
 import os
 import random
@@ -8,6 +8,14 @@ from stage import Refused
 from vectors import ask
 
 LIMITS = {"mail": "2/1h", "keyed": "2/1h,by=key", "two": "5/1h 2/1h,burst=2", "flight": "concurrency=2"}
+RULES = """1/s 1/1s 10/0.5ms 1/1.000001s 1/1.5us 1/0.5us 1/.5s 1/1.s 1/0s 1/3650d 1/3651d 1/99999999999999999999w 1000000000/1d 1000000001/1d 0/1s
+1000000/s 1000001/s 10/1s, 10/1s,burst=1 10/1s,burst=0 10/1s,burst=1000000001 1/3650d,burst=2 1/3650d,burst=3 10/1s,burst=5,burst=5 10/1s,color=1 10/1s,by=key
+10/1s,by=key.x 10/1s,by=keys 10/1s,by=args 10/1s,by=meta 10/1s,by=args.a.b-C_9 10/1s,by=args..a 10/1s,by=args. 10/1s,by=customer 10/1s,by=key,by=key
+10/1s,algorithm=token-bucket,burst=2 10/1s,burst=2,algorithm=fixed-window 10000/1s,algorithm=sliding-log 10001/1s,algorithm=sliding-log
+10/1s,algorithm=gcra,algorithm=gcra 10/1s,algorithm=color concurrency=1 concurrency=0 concurrency=1000000001 concurrency=5,by=id concurrency=5,burst=2
+concurrency=5,algorithm=gcra x 10 10/ /s 1.5/s -1/s 10/x""".split()
+RULES += [f"1/1s,by=args.{'x' * 123}", f"1/1s,by=args.{'x' * 124}", "1/s,by=key 2/s 3/s,by=key", "1/s,by=key 2/s,by=id"] + [" ".join(["1/s"] * n) for n in (8, 9)]
+REAL_ONLY = ["1/1mo", "5/1d,zone=UTC", "10/1s,algorithm=sliding-window", "10/1d,algorithm=fixed-window,offset=6h", "10/1s,adapt=0.5..1", "1/1h30m", "10k/1d"]
 NAMES = ["a", "mail", "b.c", "x" * 128, "x" * 129, "", "a b", "é", "-", "..", "A_b-9", "a/b", "b1"]
 NUMBERS = """0 1 -1 1.5 1e3 1e999 1.0 5e-324 1e-400 0.0009 315532801 4102444800 9007199254740993 9223372036854775808 -9223372036854775808
 -9223372036854775809 1000000 1000001 1000000001 2592001 -0.0 01 +1 .5 1. 0x10 NaN Infinity 1e 86400.1 1E2 3""".split()
@@ -75,7 +83,21 @@ def told(q, verb, text):
     return {name: value for name, value in answer.items() if name not in TIMES and not (name == "id" and made)}
 
 
+def does(function):
+    """Returns the words of who refuses; "": it is done."""
+    try:
+        function()
+        return ""
+    except (Refused, AssertionError) as e:
+        return str(e) or "refused"
+
+
 def run(stage, real, fake):
+    for rules in RULES + REAL_ONLY:
+        wrong = does(lambda: stage.weir("rate", "set", "rules", *rules.split()))
+        words = does(lambda: fake("set_rate", name="rules", rules=rules))
+        right = "the test mode has no" in words and not wrong if rules in REAL_ONLY else bool(wrong) == bool(words)
+        assert right, f"{rules!r}: {wrong or 'set'}; the test mode: {words or 'set'}"
     seed, count = int(os.environ.get("WEIR_SEED", "1")), int(os.environ.get("DOCUMENTS", "600"))
     for name, rules in LIMITS.items():
         stage.weir("rate", "set", name, *rules.split())

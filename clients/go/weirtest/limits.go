@@ -11,12 +11,16 @@ import (
 	"weir"
 )
 
+const part = `\.[A-Za-z0-9_-]+`
+const by = `,by=(?:(?:args|meta)` + part + `|id|type|cost|key|timeout|max_attempts|traceparent)(?:` + part + `)*`
+
 var (
 	units = map[string]int64{"us": 1, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6, "d": 86400e6, "w": 7 * 86400e6}
-	rate  = regexp.MustCompile(`^([1-9]\d{0,8})/(\d{0,8}(?:\.\d{1,6})?)(us|ms|s|m|h|d|w)$`)
-	count = regexp.MustCompile(`^[1-9]\d{0,8}$`)
-	path  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+	rate  = regexp.MustCompile(`^(\d+)/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|` + by + `)*)$`)
+	jobs  = regexp.MustCompile(`^concurrency=(\d+)((?:` + by + `)*)$`)
 )
+
+const countMost, periodMost = 1000000000, 3650 * 86400e6
 
 const never, later = -1, 1 << 62 // of a start: never; of concurrency: when a job ends
 
@@ -26,39 +30,57 @@ type rule struct {
 }
 
 func readRule(text string) (rule, error) {
-	head, rest, _ := strings.Cut(text, ",")
 	r := rule{text: text, algorithm: "gcra"}
-	if parts := rate.FindStringSubmatch(head); parts != nil {
-		r.count, _ = strconv.ParseInt(parts[1], 10, 64)
-		span, given := new(big.Rat).SetString(parts[2])
-		if !given {
-			span = big.NewRat(1, 1)
+	refuse := func(why string) (rule, error) {
+		return r, &weir.InvalidError{Why: "rule '" + text + "': " + why, Member: "rules"}
+	}
+	period := big.NewRat(periodMost, 1)
+	parts := rate.FindStringSubmatch(text)
+	if parts != nil {
+		period.SetInt64(units[parts[3]])
+		if number, given := new(big.Rat).SetString(parts[2]); given {
+			period.Mul(period, number)
 		}
-		span.Mul(span, new(big.Rat).SetInt64(units[parts[3]]))
-		r.period = new(big.Int).Quo(span.Num(), span.Denom()).Int64()
-	} else if number := strings.TrimPrefix(head, "concurrency="); number != head && count.MatchString(number) {
+	} else if parts = jobs.FindStringSubmatch(text); parts != nil {
 		r.algorithm = "concurrency"
-		r.count, _ = strconv.ParseInt(number, 10, 64)
+	} else {
+		return refuse("the test mode has no months, zones, offset=, adapt= or sliding-window; write it as 100/1m,burst=5,by=key or concurrency=5")
 	}
-	if r.count == 0 || r.algorithm != "concurrency" && r.period == 0 {
-		return r, &weir.InvalidError{Why: "rule '" + text + "': write it as 100/1m or concurrency=5", Member: "rules"}
-	}
+	r.count, _ = strconv.ParseInt(parts[1], 10, 64) // too large a number is the largest
 	r.burst = r.count
-	for rest != "" {
-		var option string
-		option, rest, _ = strings.Cut(rest, ",")
+	seen := map[string]bool{}
+	for _, option := range strings.Split(parts[len(parts)-1], ",")[1:] {
 		name, value, _ := strings.Cut(option, "=")
-		smooth := r.algorithm == "gcra" || r.algorithm == "token-bucket"
-		switch {
-		case name == "by" && path.MatchString(value):
-			r.by = value
-		case name == "burst" && count.MatchString(value) && smooth:
-			r.burst, _ = strconv.ParseInt(value, 10, 64)
-		case name == "algorithm" && r.algorithm != "concurrency" && strings.Contains(" gcra token-bucket fixed-window sliding-log ", " "+value+" "):
-			r.algorithm = value
-		default:
-			return r, &weir.InvalidError{Why: "rule '" + text + "': the test mode does not know " + option, Member: "rules"}
+		if seen[name] {
+			return refuse("an option is there twice")
 		}
+		switch seen[name] = true; name {
+		case "burst":
+			r.burst, _ = strconv.ParseInt(value, 10, 64)
+		case "by":
+			r.by = value
+		default:
+			r.algorithm = value
+		}
+	}
+	switch {
+	case len(r.by) > 128:
+		return refuse("the path behind by= is longer than 128 characters")
+	case r.count < 1 || r.count > countMost || r.burst < 1 || r.burst > countMost:
+		return refuse("the count and the burst must be 1 to 1000000000")
+	case r.algorithm == "sliding-log" && r.count > 10000:
+		return refuse("sliding-log takes a count of at most 10000")
+	case !period.IsInt() || period.Sign() == 0 || period.Cmp(big.NewRat(periodMost, 1)) > 0:
+		return refuse("the period must be whole microseconds, and at most ten years")
+	}
+	r.period = period.Num().Int64()
+	switch slots := big.NewRat(r.burst-1, r.count); {
+	case r.period < r.count:
+		return refuse("more than 1000000 a second")
+	case seen["burst"] && (r.algorithm == "fixed-window" || r.algorithm == "sliding-log"):
+		return refuse(r.algorithm + " has no burst")
+	case slots.Mul(slots, period).Cmp(big.NewRat(periodMost, 1)) > 0:
+		return refuse("a burst that takes more than ten years")
 	}
 	return r, nil
 }

@@ -2,7 +2,7 @@
 //
 // It takes the documents of the protocol and refuses what Weir refuses. Its clock stands still until Move, or until the client
 // sleeps. It has limits by gcra (token-bucket is the same), fixed-window, sliding-log and concurrency, each by keys too, and
-// refuses sliding-window, adapt and offset. A limit holds the type of its name. It has no partitions, schedules, rights, or workers:
+// refuses sliding-window, months, zones, adapt and offset. A limit holds the type of its name. It has no partitions, schedules, rights, or workers:
 // Drain runs jobs here and now, one after the other.
 package weirtest
 

@@ -1,8 +1,15 @@
 /* Limits without a server, for the test mode: gcra (and token-bucket, which is the same), fixed-window and sliding-log in exact
- * microseconds, and concurrency. What it does not know it refuses: sliding-window, offset and adapt. Times are whole microseconds. */
+ * microseconds, and concurrency. What it does not know it refuses: sliding-window, months, zones, offset and adapt. Times are whole microseconds. */
 import { Invalid } from './errors.js';
 
-const UNITS = { us: 1, ms: 1e3, s: 1e6, m: 6e7, h: 3.6e9, d: 8.64e10, w: 6.048e11 };
+const UNITS = { us: 1n, ms: 1000n, s: 10n ** 6n, m: 60n * 10n ** 6n, h: 3600n * 10n ** 6n, d: 86400n * 10n ** 6n, w: 7n * 86400n * 10n ** 6n };
+const NAME = String.raw`\.[A-Za-z0-9_-]+`;
+const BY = `,by=(?:(?:args|meta)${NAME}|id|type|cost|key|timeout|max_attempts|traceparent)(?:${NAME})*`;
+const RATE = new RegExp(
+  String.raw`^(\d+)/(?:(\d+)(?:\.(\d+))?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|${BY})*)$`);
+const JOBS = new RegExp(String.raw`^concurrency=(\d+)((?:${BY})*)$`);
+const COUNT_MOST = 10n ** 9n;
+const TEN_YEARS = 3650n * UNITS.d;
 
 const LATER = Number.MAX_SAFE_INTEGER; // of concurrency: when a job ends
 
@@ -12,27 +19,31 @@ function divideUp(n, by) {
 }
 
 class Rule {
-  constructor(textOf) {
-    const [head, ...options] = textOf.split(',');
-    const rate = /^([1-9]\d*)\/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)$/.exec(head);
-    const jobs = /^concurrency=([1-9]\d*)$/.exec(head);
-    if (!rate && !jobs) throw new Invalid(`rule '${textOf}': write it as 100/1m or concurrency=5`, 'rules');
-    this.text = textOf;
-    this.by = '';
-    this.algorithm = rate ? 'gcra' : 'concurrency';
-    this.count = Number((rate ?? jobs)[1]);
-    this.period = rate ? Math.floor(Number(rate[2] ?? 1) * UNITS[rate[3]]) : 0;
-    this.burst = this.count;
-    for (const option of options) this.#read(option);
-  }
-
-  #read(option) {
-    const [, name, value] = /^([a-z]+)=(.*)$/.exec(option) ?? [];
-    const isBucket = this.algorithm === 'gcra' || this.algorithm === 'token-bucket';
-    if (name === 'by' && /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/.test(value)) this.by = value;
-    else if (name === 'burst' && isBucket && /^[1-9]\d*$/.test(value)) this.burst = Number(value);
-    else if (name === 'algorithm' && ['gcra', 'token-bucket', 'fixed-window', 'sliding-log'].includes(value)) this.algorithm = value;
-    else throw new Invalid(`rule '${this.text}': the test mode does not know ${option}`, 'rules');
+  constructor(text) {
+    const rate = RATE.exec(text);
+    const match = rate ?? JOBS.exec(text);
+    const refuse = (why) => { throw new Invalid(`rule '${text}': ${why}`, 'rules'); };
+    if (!match) {
+      refuse('the test mode has no months, zones, offset=, adapt= or sliding-window; write it as 100/1m,burst=5,by=key or concurrency=5');
+    }
+    const given = match.at(-1).split(',').slice(1).map((option) => option.split('='));
+    const options = Object.fromEntries(given);
+    const [, , whole, fraction = '', unit] = rate ?? [];
+    const tens = 10n ** BigInt(fraction.length);
+    const span = rate ? BigInt((whole ?? 1) + fraction) * UNITS[unit] : TEN_YEARS * tens;
+    const [count, burst, period] = [BigInt(match[1]), BigInt(options.burst ?? match[1]), span / tens];
+    this.text = text;
+    this.by = options.by ?? '';
+    this.algorithm = rate ? options.algorithm ?? 'gcra' : 'concurrency';
+    if (Object.keys(options).length < given.length) refuse('an option is there twice');
+    if (this.by.length > 128) refuse('the path behind by= is longer than 128 characters');
+    if (count < 1n || count > COUNT_MOST || burst < 1n || burst > COUNT_MOST) refuse('the count and the burst must be 1 to 1000000000');
+    if (this.algorithm === 'sliding-log' && count > 10000n) refuse('sliding-log takes a count of at most 10000');
+    if (span % tens || period < 1n || period > TEN_YEARS) refuse('the period must be whole microseconds, and at most ten years');
+    if (period < count) refuse('more than 1000000 a second');
+    if (options.burst && /-(window|log)$/.test(this.algorithm)) refuse(`${this.algorithm} has no burst`);
+    if ((burst - 1n) * period > TEN_YEARS * count) refuse('a burst that takes more than ten years');
+    [this.count, this.burst, this.period] = [count, burst, period].map(Number);
   }
 }
 

@@ -1,5 +1,5 @@
 """Limits without a server, for weir.testing: gcra (and token-bucket, which is the same), fixed-window and sliding-log in
-exact microseconds, and concurrency. What it does not know it refuses: sliding-window, offset and adapt."""
+exact microseconds, and concurrency. What it does not know it refuses: sliding-window, months, zones, offset and adapt."""
 from __future__ import annotations
 
 import json
@@ -10,37 +10,41 @@ from typing import Any, Dict, List, Optional, Tuple
 from .errors import Invalid
 
 _UNITS = {"us": 1, "ms": 1000, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6, "w": 7 * 86400 * 10**6}
-_RATE = re.compile(r"([1-9]\d*)/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)")
-_PATH = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_NAME = r"\.[A-Za-z0-9_-]+"
+_BY = rf",by=(?:(?:args|meta){_NAME}|id|type|cost|key|timeout|max_attempts|traceparent)(?:{_NAME})*"
+_RATE = re.compile(rf"([0-9]+)/([0-9]+(?:\.[0-9]+)?)?(us|ms|s|m|h|d|w)"
+                   rf"((?:,burst=[0-9]+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|{_BY})*)")
+_JOBS = re.compile(rf"concurrency=([0-9]+)((?:{_BY})*)")
+_COUNT_MOST, _LOG_MOST, _TEN_YEARS = 10**9, 10**4, 3650 * _UNITS["d"]
 
 
 class Rule:
     def __init__(self, text: str) -> None:
-        self.text, self.by = text, ""
-        self.count = self.period = 0
-        self.algorithm = "gcra"
-        head, *options = text.split(",")
-        match = _RATE.fullmatch(head)
-        if match:
-            self.count, self.period = int(match[1]), int(Fraction(match[2] or 1) * _UNITS[match[3]])
-        elif re.fullmatch(r"concurrency=[1-9]\d*", head):
-            self.algorithm, self.count = "concurrency", int(head[12:])
-        else:
-            raise Invalid(f"rule '{text}': write it as 100/1m or concurrency=5", "rules")
-        self.burst = self.count
-        for option in options:
-            self._read(option)
-
-    def _read(self, option: str) -> None:
-        name, _, value = option.partition("=")
-        if name == "by" and _PATH.fullmatch(value):
-            self.by = value
-        elif name == "burst" and value.isdigit() and self.algorithm in ("gcra", "token-bucket") and int(value):
-            self.burst = int(value)
-        elif name == "algorithm" and value in ("gcra", "token-bucket", "fixed-window", "sliding-log"):
-            self.algorithm = value
-        else:
-            raise Invalid(f"rule '{self.text}': the test mode does not know {option}", "rules")
+        self.text = text
+        rate, jobs = _RATE.fullmatch(text), _JOBS.fullmatch(text)
+        match = rate or jobs
+        if not match:
+            raise Invalid(f"rule '{text}': the test mode has no months, zones, offset=, adapt= or sliding-window; write it as "
+                          "100/1m,burst=5,by=key or concurrency=5", "rules")
+        given = [option.split("=") for option in match[match.lastindex].split(",")[1:]]
+        options = dict(given)
+        self.algorithm = options.get("algorithm", "gcra") if rate else "concurrency"
+        self.by = options.get("by", "")
+        self.count = int(match[1])
+        self.burst = int(options.get("burst", self.count))
+        period = Fraction(match[2] or 1) * _UNITS[match[3]] if rate else Fraction(_TEN_YEARS)
+        self.period = int(period)
+        is_window = self.algorithm in ("fixed-window", "sliding-log")
+        wrong = ("an option is there twice" if len(options) < len(given) else
+                 "the path behind by= is longer than 128 characters" if len(self.by) > 128 else
+                 "the count and the burst must be 1 to 1000000000" if not (1 <= self.count <= _COUNT_MOST >= self.burst >= 1) else
+                 "sliding-log takes a count of at most 10000" if self.algorithm == "sliding-log" and self.count > _LOG_MOST else
+                 "the period must be whole microseconds, and at most ten years" if self.period != period or not 1 <= period <= _TEN_YEARS else
+                 "more than 1000000 a second" if period < self.count else
+                 f"{self.algorithm} has no burst" if is_window and "burst" in options else
+                 "a burst that takes more than ten years" if (self.burst - 1) * period > _TEN_YEARS * self.count else "")
+        if wrong:
+            raise Invalid(f"rule '{text}': {wrong}", "rules")
 
 
 class Gate:

@@ -2,7 +2,7 @@
 
 It takes the documents of the protocol and refuses what Weir refuses. Its clock stands still until t.move(). It has limits
 by gcra (token-bucket is the same), fixed-window, sliding-log and concurrency, each by keys too, and refuses sliding-window,
-adapt and offset. A limit holds the type of its name. It has no partitions, schedules, rights, or workers: t.drain() runs jobs here and
+months, zones, adapt and offset. A limit holds the type of its name. It has no partitions, schedules, rights, or workers: t.drain() runs jobs here and
 now, one after the other."""
 from __future__ import annotations
 

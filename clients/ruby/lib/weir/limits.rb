@@ -3,38 +3,48 @@ require_relative "errors"
 
 module Weir
   # Limits without a server, for Weir::Testing: gcra (and token-bucket, which is the same), fixed-window and sliding-log in exact
-  # microseconds, and concurrency. What it does not know it refuses: sliding-window, offset and adapt.
+  # microseconds, and concurrency. What it does not know it refuses: sliding-window, months, zones, offset and adapt.
   module Limits
     UNITS = {"us" => 1, "ms" => 1000, "s" => 10**6, "m" => 60 * 10**6, "h" => 3600 * 10**6, "d" => 86_400 * 10**6,
              "w" => 7 * 86_400 * 10**6}.freeze
+    NAME = /\.[A-Za-z0-9_-]+/
+    BY = /,by=(?:(?:args|meta)#{NAME}|id|type|cost|key|timeout|max_attempts|traceparent)(?:#{NAME})*/
+    RATE = %r{\A(\d+)/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)
+              ((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|#{BY})*)\z}x
+    JOBS = /\Aconcurrency=(\d+)((?:#{BY})*)\z/
+    COUNTS = 1..10**9
+    TEN_YEARS = 3650 * UNITS["d"]
 
     class Rule
       attr_reader :text, :algorithm, :count, :period, :burst, :by
 
       def initialize(text)
-        head, *options = text.split(",")
-        @text, @algorithm, @by = text, "gcra", nil
-        if (found = head.match(%r{\A([1-9]\d*)/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)\z}))
-          @count, @period = found[1].to_i, ((found[2] || "1").to_r * UNITS[found[3]]).to_i
-        elsif (found = head.match(/\Aconcurrency=([1-9]\d*)\z/))
-          @algorithm, @count = "concurrency", found[1].to_i
-        else
-          raise Invalid.new("rule '#{text}': write it as 100/1m or concurrency=5", "rules")
+        rate = RATE.match(@text = text)
+        unless (found = rate || JOBS.match(text))
+          refuse "the test mode has no months, zones, offset=, adapt= or sliding-window; write it as 100/1m,burst=5,by=key or concurrency=5"
         end
-        @burst = @count
-        options.each { |option| read(option) }
+        given = found[-1].split(",").drop(1).map { |option| option.split("=") }
+        options = given.to_h
+        @algorithm, @by, @count = rate ? options.fetch("algorithm", "gcra") : "concurrency", options["by"], found[1].to_i
+        @burst, @period = options.fetch("burst", @count).to_i, rate ? (rate[2] || "1").to_r * UNITS[rate[3]] : TEN_YEARS.to_r
+        refuse "an option is there twice" if options.size < given.size
+        check(options)
+        @period = @period.to_i
       end
 
       private
 
-      def read(option)
-        case option
-        when /\Aby=(key|[\w-]+(?:\.[\w-]+)*)\z/ then @by = Regexp.last_match(1)
-        when /\Aburst=([1-9]\d*)\z/ then @burst = Regexp.last_match(1).to_i
-        when /\Aalgorithm=(gcra|token-bucket|fixed-window|sliding-log)\z/ then @algorithm = Regexp.last_match(1)
-        else raise Invalid.new("rule '#{@text}': the test mode does not know #{option}", "rules")
-        end
+      def check(options)
+        refuse "the path behind by= is longer than 128 characters" if @by && @by.size > 128
+        refuse "the count and the burst must be 1 to 1000000000" unless COUNTS.cover?(@count) && COUNTS.cover?(@burst)
+        refuse "sliding-log takes a count of at most 10000" if @algorithm == "sliding-log" && @count > 10_000
+        refuse "the period must be whole microseconds, and at most ten years" unless @period.denominator == 1 && (1..TEN_YEARS).cover?(@period)
+        refuse "more than 1000000 a second" if @period < @count
+        refuse "#{@algorithm} has no burst" if options["burst"] && @algorithm.match?(/-(window|log)\z/)
+        refuse "a burst that takes more than ten years" if (@burst - 1) * @period > TEN_YEARS * @count
       end
+
+      def refuse(why) = raise Invalid.new("rule '#{@text}': #{why}", "rules")
     end
 
     # The state of a rule, of one key. Times are whole microseconds.
