@@ -26,16 +26,6 @@ static void list_names(const char *const *names, char *out, size_t size)
                                             : ", ");
 }
 
-/* Each row of a table of actions begins so. */
-struct row {
-    const char *name, *flags;
-};
-
-static const struct row *row_at(const struct actions *actions, size_t i)
-{
-    return (const struct row *)((const char *)actions->rows + i * actions->size);
-}
-
 static bool has_word(const char *words, const char *word)
 {
     size_t len = strlen(word);
@@ -49,8 +39,8 @@ static bool has_word(const char *words, const char *word)
 bool actions_have(const struct actions *actions, const char *name, const char *flag)
 {
     for (size_t i = 0; i < actions->count; i++)
-        if (strcmp(row_at(actions, i)->name, name) == 0)
-            return has_word(row_at(actions, i)->flags, flag);
+        if (strcmp(actions->at[i].name, name) == 0)
+            return has_word(actions->at[i].flags, flag);
     return false;
 }
 
@@ -60,8 +50,8 @@ static void find_names(const struct actions *actions, const char *flag, const ch
     size_t found = 0;
 
     for (size_t i = 0; i < actions->count && found < ACTIONS_MOST; i++)
-        if (!flag || has_word(row_at(actions, i)->flags, flag))
-            names[found++] = row_at(actions, i)->name;
+        if (!flag || has_word(actions->at[i].flags, flag))
+            names[found++] = actions->at[i].name;
     names[found] = NULL;
 }
 
@@ -97,20 +87,30 @@ int cli_unknown(struct cli *cli, const char *word)
     return error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; there are %s", what, word, all);
 }
 
+int cli_takes(struct cli *cli)
+{
+    const char *what = cli->command->name;
+
+    return error_set(&cli->error, WEIR_EUSAGE, "%s %s: takes %s; weir help %s has examples", what,
+                     cli->action->name, cli->action->operands, what);
+}
+
 int cli_choose(struct cli *cli, const char *word)
 {
     const struct actions *actions = cli->command->actions;
-    size_t chosen = 0;
+    const struct action *a = actions->at, *end = a + actions->count;
 
     word = word ? cli_action(word) : NULL;
-    while (chosen < actions->count && !(word && strcmp(row_at(actions, chosen)->name, word) == 0))
-        chosen++;
-    if (chosen == actions->count)
+    while (a < end && !(word && strcmp(a->name, word) == 0))
+        a++;
+    if (a == end)
         return cli_unknown(cli, word);
+    cli->action = a;
     for (int i = 0; i < cli->given_count; i++)
-        if (!has_word(row_at(actions, chosen)->flags, cli->given[i]))
+        if (!has_word(a->flags, cli->given[i]))
             return wrong_flag(cli, word, cli->given[i]);
-    return (int)chosen;
+    return !a->operands || (cli->operand_count >= a->least && cli->operand_count <= a->most) ? 0
+                                                                                             : cli_takes(cli);
 }
 
 struct weir *cli_client(struct cli *cli)

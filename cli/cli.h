@@ -39,6 +39,7 @@ struct redis_flags {
 };
 
 struct help_flags;
+struct action;
 
 /* What every command is given: the flags that all take, already parsed by cli_parse. */
 struct cli {
@@ -52,31 +53,55 @@ struct cli {
     struct config config;         /* what weir.conf says, then the environment, then the flags */
     const char *given[FLAGS_MAX]; /* the command's own flags that were given: their names */
     int given_count;
+    const struct action *action; /* that was named; NULL: the command has none */
+    char **operands;             /* behind its name; they end with NULL */
+    int operand_count;
     struct error error; /* a command that fails fills it and returns its status */
 };
 
-/* A table of actions has rows that each begin with two texts: its name, and its flags with blanks between them. */
+/* What a command does by a word behind its name. */
+struct action {
+    const char *name, *flags; /* flags: those that it has, with blanks between them */
+    const char *operands;     /* what it takes behind its name, for a person; NULL: check() counts them */
+    int least, most;          /* so many of them */
+    int (*run)(struct cli *cli, struct weir *w);
+};
 struct actions {
-    const void *rows;
-    size_t size, count;
+    const struct action *at;
+    size_t count;
 };
 #define ACTIONS(rows)                                                                                        \
     (const struct actions)                                                                                   \
     {                                                                                                        \
-        rows, sizeof *(rows), sizeof(rows) / sizeof *(rows)                                                  \
+        rows, sizeof(rows) / sizeof *(rows)                                                                  \
     }
 /* True when the action of that name has the flag. */
 bool actions_have(const struct actions *actions, const char *name, const char *flag);
 
 struct command {
-    const char *name;              /* its help is cli/help/NAME.txt */
+    const char *name; /* its help is cli/help/NAME.txt */
+    /* cli_run(), or what does otherwise. argv[0] is the command's name. Returns 0 or a negative weir_status, whose negation is the exit code. */
+    int (*run)(struct cli *cli, int argc, char **argv);
+    const struct flag *flags;      /* its own; NULL: it has none, or run() knows them */
     const struct actions *actions; /* NULL: it has none */
     bool logs;                     /* it prints no document, so it refuses --json */
     bool takes_others_flags;       /* those of another command, whose help lists them */
     bool no_config;                /* weir.conf means nothing to it */
-    /* argv[0] is the command's name. Returns 0 or a negative weir_status, whose negation is the exit code. */
-    int (*run)(struct cli *cli, int argc, char **argv);
+    bool no_redis;                 /* act() gets no client */
+    bool takes_operands;           /* which check() counts; those of actions are counted by their rows */
+    int (*check)(struct cli *cli); /* of what was given; NULL: there is nothing to be checked */
+    int (*act)(struct cli *cli, struct weir *w); /* of a command without actions */
 };
+
+/* Runs cli->command as that says: parses, checks, makes the client, acts. */
+WEIR_CHECKED int cli_run(struct cli *cli, int argc, char **argv);
+/* Runs the action that argv[0] names; argc counts it too. */
+WEIR_CHECKED int cli_act(struct cli *cli, int argc, char **argv);
+/* Finds cli->action by its name. WEIR_EUSAGE when there is none, and cli->error: which one is likely, or all of them; also for a flag or a number of
+ * operands that it does not take. */
+WEIR_CHECKED int cli_choose(struct cli *cli, const char *word);
+/* WEIR_EUSAGE: the action takes another number of operands. */
+int cli_takes(struct cli *cli);
 
 /* Parses the command's own flags and the common ones, wherever they stand ("--" ends them); leaves the
  * operands in argv[0 .. *operands - 1] (without the command's name). Prints help and exits 0 on --help / -h.
@@ -110,9 +135,6 @@ void cli_with_flags(const struct command *command,
 bool cli_gave(const struct cli *cli, const char *flag);
 /* "ls" is "list" wherever an action stands. */
 const char *cli_action(const char *word);
-/* Finds the row of the command's actions that word names; NULL: none was given. WEIR_EUSAGE and cli->error when there is none: which one is
- * likely, or all of them; also when a flag was given that is not the action's. */
-int cli_choose(struct cli *cli, const char *word);
 /* WEIR_EUSAGE: word is none of the command's actions. */
 int cli_unknown(struct cli *cli, const char *word);
 /* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on

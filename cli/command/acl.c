@@ -9,10 +9,6 @@
 #define USER_MOST 64
 #define USER_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
-static int run_acl(struct cli *cli, int argc, char **argv);
-
-const struct command command_acl = {.name = "acl", .run = run_acl};
-
 static int check_roles(struct cli *cli, char **roles, int count)
 {
     if (count == 0)
@@ -74,28 +70,34 @@ static void print_lines(const json_t *doc)
     output("\n");
 }
 
-static int run_acl(struct cli *cli, int argc, char **argv)
+static const char *given; /* the user */
+
+static const struct flag flags[] = {
+    {"user", 0, FLAG_TEXT, "NAME", "the user's name; default weir-ROLE", &given},
+    {.name = NULL},
+};
+
+static int act(struct cli *cli, struct weir *w)
 {
-    const char *given = NULL;
-    const struct flag flags[] = {
-        {"user", 0, FLAG_TEXT, "NAME", "the user's name; default weir-ROLE", &given},
-        {.name = NULL},
-    };
     char prefix[PREFIX_SIZE], user[USER_MOST + 32];
     json_t *doc;
-    int operands;
 
-    if (cli_parse(cli, flags, argc, argv, &operands) < 0 || check_roles(cli, argv, operands) < 0 ||
+    (void)w;
+    if (check_roles(cli, cli->operands, cli->operand_count) < 0 ||
         client_prefix(cli->ns, prefix, &cli->error) < 0)
         return cli->error.status;
-    snprintf(user, sizeof user, given ? "%s" : "weir-%s", given ? given : argv[0]);
+    snprintf(user, sizeof user, given ? "%s" : "weir-%s", given ? given : cli->operands[0]);
     if (check_user(cli, given ? given : user) < 0)
         return cli->error.status;
     partition_pattern(prefix, prefix); /* nobody is asked how many there are */
-    doc = json_pack("{s:s, s:o}", "user", user, "rights", rights_json(argv, operands, prefix));
+    doc = json_pack("{s:s, s:o}", "user", user, "rights",
+                    rights_json(cli->operands, cli->operand_count, prefix));
     if (cli->json)
         return json_print(cli, doc);
     print_lines(doc);
     json_decref(doc);
     return 0;
 }
+
+const struct command command_acl = {
+    .name = "acl", .run = cli_run, .flags = flags, .no_redis = true, .takes_operands = true, .act = act};

@@ -22,11 +22,10 @@
 
 #define LOOK_EVERY_US 500000
 
-struct batch_flags {
-    struct pausing pausing;
+static struct {
     bool watch, dry_run, yes;
     const char *then, *queue;
-};
+} given;
 
 /* ---- Text */
 
@@ -147,11 +146,10 @@ static const struct column columns[] = {
 
 /* ---- The actions: argv[0] is the action's name */
 
-static int run_list(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
+static int run_list(struct cli *cli, struct weir *w)
 {
     json_t *rows;
 
-    (void)flags, (void)argv;
     if (view_batches(w, &rows) < 0)
         return cli_failed(cli, w);
     return table_list(cli, columns, rows, clock_wall_us(),
@@ -213,10 +211,10 @@ static int watch(struct cli *cli, struct weir *w, const char *name, struct batch
     return status ? cli_failed(cli, w) : 0;
 }
 
-static int run_show(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
+static int run_show(struct cli *cli, struct weir *w)
 {
     struct batch b;
-    int status = flags->watch ? watch(cli, w, argv[1], &b) : batch_look(w, argv[1], &b);
+    int status = given.watch ? watch(cli, w, cli->operands[0], &b) : batch_look(w, cli->operands[0], &b);
 
     if (status)
         status = cli->error.status ? status : cli_failed(cli, w);
@@ -257,132 +255,106 @@ static int print_cancel(struct cli *cli, const char *name, bool dry, const struc
 }
 
 /* One that was cancelled is again: what is aside may have been left there when that was broken off. */
-static int run_cancel(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
+static int run_cancel(struct cli *cli, struct weir *w)
 {
     struct batch_change change;
     char left[PHRASE_SIZE];
-    int status = batch_cancel(w, argv[1], true, &change);
+    int status = batch_cancel(w, cli->operands[0], true, &change);
 
     if (status)
         return cli_failed(cli, w);
-    if (flags->dry_run || change.was == BATCH_ENDED)
-        return print_cancel(cli, argv[1], true, &change);
+    if (given.dry_run || change.was == BATCH_ENDED)
+        return print_cancel(cli, cli->operands[0], true, &change);
     if (change.was != BATCH_CANCELLED)
-        status = cli_confirm(cli, flags->yes, "batch cancel", "cancel batch %s, with %s that %s not ended",
-                             argv[1], counted(change.left, "job", left), change.left == 1 ? "has" : "have");
+        status = cli_confirm(cli, given.yes, "batch cancel", "cancel batch %s, with %s that %s not ended",
+                             cli->operands[0], counted(change.left, "job", left),
+                             change.left == 1 ? "has" : "have");
     if (status)
         return status;
-    if (batch_cancel(w, argv[1], false, &change))
+    if (batch_cancel(w, cli->operands[0], false, &change))
         return cli_failed(cli, w);
-    return print_cancel(cli, argv[1], false, &change);
+    return print_cancel(cli, cli->operands[0], false, &change);
 }
 
-static int run_pause(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
+static int run_pause(struct cli *cli, struct weir *w)
 {
     json_t *answer, *doc = NULL;
 
-    if (batch_pause(w, argv[1], &flags->pausing, &answer))
+    if (batch_pause(w, cli->operands[0], &pausing_given, &answer))
         return cli_failed(cli, w);
-    if (cli->json || !say_over(argv[1], answer_text(answer, "was")))
-        doc = pausing_document(argv[1], answer);
+    if (cli->json || !say_over(cli->operands[0], answer_text(answer, "was")))
+        doc = pausing_document(cli->operands[0], answer);
     json_decref(answer);
-    return doc ? pausing_print(cli, argv[1], false, doc) : 0;
+    return doc ? pausing_print(cli, cli->operands[0], false, doc) : 0;
 }
 
-static int run_resume(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
+static int run_resume(struct cli *cli, struct weir *w)
 {
     struct batch_change change;
     char moved[PHRASE_SIZE];
 
-    (void)flags;
-    if (batch_resume(w, argv[1], &change))
+    if (batch_resume(w, cli->operands[0], &change))
         return cli_failed(cli, w);
     if (change.was == BATCH_CANCELLED)
-        return batch_was_cancelled(argv[1], &cli->error);
+        return batch_was_cancelled(cli->operands[0], &cli->error);
     if (cli->json)
-        return print_change(cli, argv[1], "resume", &change);
+        return print_change(cli, cli->operands[0], "resume", &change);
     if (change.was == BATCH_RUNNING && change.aside == 0)
-        output("batch %s was not paused\n", argv[1]);
+        output("batch %s was not paused\n", cli->operands[0]);
     else if (change.aside == 0)
-        output("batch %s resumed\n", argv[1]);
+        output("batch %s resumed\n", cli->operands[0]);
     else
-        output("batch %s resumed; %s put back in %s\n", argv[1], counted(change.aside, "job", moved),
+        output("batch %s resumed; %s put back in %s\n", cli->operands[0], counted(change.aside, "job", moved),
                change.aside == 1 ? "its queue" : "their queues");
     return 0;
 }
 
-static int run_seal(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
+static int run_seal(struct cli *cli, struct weir *w)
 {
-    const char *queue = flags->queue ? flags->queue : "default";
+    const char *queue = given.queue ? given.queue : "default";
     struct batch_sealed sealed;
     char total[PHRASE_SIZE], left[32];
 
-    if (batch_seal(w, argv[1], queue, flags->then, &sealed))
+    if (batch_seal(w, cli->operands[0], queue, given.then, &sealed))
         return cli_failed(cli, w);
-    rate_note(w, "batch seal %s", argv[1]);
+    rate_note(w, "batch seal %s", cli->operands[0]);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s, s:I, s:I}", "name", argv[1], "total",
+        return json_print(cli, json_pack("{s:s, s:I, s:I}", "name", cli->operands[0], "total",
                                          (json_int_t)sealed.total, "left", (json_int_t)sealed.left));
-    output("batch %s sealed; %s of %s not ended\n", argv[1], grouped((uint64_t)sealed.left, left),
+    output("batch %s sealed; %s of %s not ended\n", cli->operands[0], grouped((uint64_t)sealed.left, left),
            counted(sealed.total, "job", total));
     return 0;
 }
 
-static const struct action {
-    const char *name, *flags;
-    int operands;
-    int (*run)(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv);
-} actions[] = {
-    {"list", "", 0, run_list},
-    {"show", "watch", 1, run_show},
-    {"cancel", "dry-run yes", 1, run_cancel},
-    {"pause", "for reason create", 1, run_pause},
-    {"resume", "", 1, run_resume},
-    {"seal", "then queue", 1, run_seal},
+#define ONE "the NAME of one batch"
+
+static const struct action actions[] = {
+    {"list", "", "nothing more", 0, 0, run_list},
+    {"show", "watch", ONE, 1, 1, run_show},
+    {"cancel", "dry-run yes", ONE, 1, 1, run_cancel},
+    {"pause", "for reason create", ONE, 1, 1, run_pause},
+    {"resume", "", ONE, 1, 1, run_resume},
+    {"seal", "then queue", ONE, 1, 1, run_seal},
 };
 
-static int check_call(struct cli *cli, const struct action *action, const struct batch_flags *f, int operands)
+static const struct flag flags[] = {
+    {"watch", 0, FLAG_BOOL, NULL, "show: follow it until it has ended", &given.watch},
+    {"dry-run", 0, FLAG_BOOL, NULL, "cancel: only say how many jobs", &given.dry_run},
+    {"yes", 'y', FLAG_BOOL, NULL, "cancel: do not ask; needed off a terminal", &given.yes},
+    {"then", 0, FLAG_TEXT, "TYPE", "seal: a job of TYPE when all have ended", &given.then},
+    {"queue", 'q', FLAG_TEXT, "Q", "seal: its queue; default \"default\"", &given.queue},
+    PAUSING_FLAGS,
+    PAUSING_CREATE,
+    {.name = NULL},
+};
+
+static int check(struct cli *cli)
 {
-    if (operands != action->operands)
-        return error_set(&cli->error, WEIR_EUSAGE, "batch %s: takes %s; weir help batch has examples",
-                         action->name, action->operands ? "the NAME of one batch" : "nothing more");
-    if (f->queue && !f->then)
+    if (given.queue && !given.then)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "batch seal --queue: is for the job that follows; add --then");
-    return 0;
+    return pausing_check(cli);
 }
 
-static int run_batch(struct cli *cli, int argc, char **argv)
-{
-    struct batch_flags f = {.watch = false};
-    const struct flag flags[] = {
-        {"watch", 0, FLAG_BOOL, NULL, "show: follow it until it has ended", &f.watch},
-        {"dry-run", 0, FLAG_BOOL, NULL, "cancel: only say how many jobs", &f.dry_run},
-        {"yes", 'y', FLAG_BOOL, NULL, "cancel: do not ask; needed off a terminal", &f.yes},
-        {"then", 0, FLAG_TEXT, "TYPE", "seal: a job of TYPE when all have ended", &f.then},
-        {"queue", 'q', FLAG_TEXT, "Q", "seal: its queue; default \"default\"", &f.queue},
-        PAUSING_FLAGS(f.pausing),
-        {.name = NULL},
-    };
-    const struct action *action;
-    struct weir *w;
-    int chosen, operands, status = cli_parse(cli, flags, argc, argv, &operands);
-
-    if (status)
-        return status;
-    chosen = cli_choose(cli, operands ? argv[0] : NULL);
-    if (chosen < 0 || pausing_read(cli, &f.pausing) < 0)
-        return cli->error.status;
-    action = &actions[chosen];
-    status = check_call(cli, action, &f, operands - 1);
-    if (status)
-        return status;
-    w = cli_client(cli);
-    if (!w)
-        return cli->error.status;
-    status = action->run(cli, w, &f, argv);
-    weir_free(w);
-    return status;
-}
-
-const struct command command_batch = {.name = "batch", .run = run_batch, .actions = &ACTIONS(actions)};
+const struct command command_batch = {
+    .name = "batch", .run = cli_run, .flags = flags, .actions = &ACTIONS(actions), .check = check};

@@ -109,10 +109,9 @@ static const struct column columns[] = {
     COLUMN("said by", "said_by"), {.heading = NULL},
 };
 
-static int run_config(struct cli *cli, int argc, char **argv)
+static int act(struct cli *cli, struct weir *w)
 {
-    if (cli_parse_alone(cli, NULL, argc, argv) < 0)
-        return cli->error.status;
+    (void)w;
     for (int i = 0; i < CONFIG_FILES_MOST; i++)
         if (cli->config.files[i].failed)
             output_to(stderr, "weir: %s: not read: %s\n", cli->config.files[i].path,
@@ -124,4 +123,4 @@ static int run_config(struct cli *cli, int argc, char **argv)
     return table_list(cli, columns, making.rows, 0, "");
 }
 
-const struct command command_config = {.name = "config", .run = run_config};
+const struct command command_config = {.name = "config", .run = cli_run, .no_redis = true, .act = act};

@@ -7,10 +7,6 @@
 #include "view/doctor.h"
 #include "view/format.h"
 
-static int run_doctor(struct cli *cli, int argc, char **argv);
-
-const struct command command_doctor = {.name = "doctor", .run = run_doctor};
-
 /* By state. */
 static const enum tone tones[] = {TONE_PLAIN, TONE_GOOD, TONE_WARNING, TONE_WRONG};
 
@@ -67,20 +63,16 @@ static int verdict(const struct doctor *d)
     return d->broken > 0 ? WEIR_EINPUT : 0;
 }
 
-static int run_doctor(struct cli *cli, int argc, char **argv)
-{
-    bool repair = false;
-    const struct flag flags[] = {{"repair", 0, FLAG_BOOL, NULL, "repair what is safe to repair", &repair},
-                                 {.name = NULL}};
-    struct doctor d;
-    struct weir *w;
-    int status = cli_parse_alone(cli, flags, argc, argv);
+static bool repair;
 
-    if (status != 0)
-        return status;
-    w = cli_client(cli);
-    if (!w)
-        return cli->error.status;
+static const struct flag flags[] = {{"repair", 0, FLAG_BOOL, NULL, "repair what is safe to repair", &repair},
+                                    {.name = NULL}};
+
+static int act(struct cli *cli, struct weir *w)
+{
+    struct doctor d;
+    int status = 0;
+
     if (doctor_run(w, -1, repair, &d) < 0)
         status = cli_failed(cli, w);
     else if (cli->json)
@@ -90,6 +82,7 @@ static int run_doctor(struct cli *cli, int argc, char **argv)
     if (status == 0)
         status = verdict(&d);
     doctor_free(&d);
-    weir_free(w);
     return status;
 }
+
+const struct command command_doctor = {.name = "doctor", .run = cli_run, .flags = flags, .act = act};

@@ -15,10 +15,6 @@
 
 #define TIME_MOST_US INT64_C(4102444800000000) /* the year 2100 */
 
-static int run_enqueue(struct cli *cli, int argc, char **argv);
-
-const struct command command_enqueue = {.name = "enqueue", .run = run_enqueue};
-
 /* ---- Times */
 
 /* -1: there are not two of them. */
@@ -283,48 +279,48 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
     return 0;
 }
 
-static int run_enqueue(struct cli *cli, int argc, char **argv)
-{
-    struct enqueue_flags f = {.in_us = -1, .timeout_us = -1, .max_attempts = NOT_GIVEN, .cost = NOT_GIVEN};
-    const struct flag flags[] = {
-        {"queue", 'q', FLAG_TEXT, "Q", "the queue; default \"default\"", &f.queue},
-        {"id", 0, FLAG_TEXT, "ID", "your own id, accepted once a day", &f.id},
-        {"in", 0, FLAG_DURATION, "DUR", "run at the earliest that long from now", &f.in_us},
-        {"at", 0, FLAG_TEXT, "TIME",
-         "run at the earliest then: a local time, RFC 3339, or seconds since 1970", &f.at},
-        {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &f.key},
-        {"cost", 0, FLAG_INT, "N", "how many slots it takes of each rate; default: as its type, else 1",
-         &f.cost},
-        {"max-attempts", 0, FLAG_INT, "N", "how often it is tried; default 25", &f.max_attempts},
-        {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &f.timeout_us},
-        {"unique", 0, FLAG_TEXT, "KEY[:DUR]", "one job of that key: until it has ended, :waiting, or :DUR",
-         &f.unique},
-        {"traceparent", 0, FLAG_TEXT, "TP", "W3C trace context, for the handler", &f.traceparent},
-        {"meta", 0, FLAG_TEXT, "JSON", "anything else, for the handler", &f.meta},
-        {"batch", 0, FLAG_TEXT, "NAME", "counts it there; with --from: it can be run again", &f.batch},
-        {"from", 'f', FLAG_TEXT, "FILE", "many jobs, one a line; - is standard input", &f.from},
-        {"then", 0, FLAG_TEXT, "TYPE", "with --from --batch: a job of TYPE when all have ended", &f.then},
-        {"skip-invalid", 0, FLAG_BOOL, NULL, "with --from: leave out wrong lines, and name the first 20",
-         &f.skip_invalid},
-        {.name = NULL},
-    };
-    struct weir *w;
-    int operands, status = cli_parse(cli, flags, argc, argv, &operands);
+static struct enqueue_flags given = {
+    .in_us = -1, .timeout_us = -1, .max_attempts = NOT_GIVEN, .cost = NOT_GIVEN};
 
-    if (status)
-        return status;
-    if (operands > (f.from ? 1 : 2) || (!f.from && operands == 0))
+static const struct flag flags[] = {
+    {"queue", 'q', FLAG_TEXT, "Q", "the queue; default \"default\"", &given.queue},
+    {"id", 0, FLAG_TEXT, "ID", "your own id, accepted once a day", &given.id},
+    {"in", 0, FLAG_DURATION, "DUR", "run at the earliest that long from now", &given.in_us},
+    {"at", 0, FLAG_TEXT, "TIME", "run at the earliest then: a local time, RFC 3339, or seconds since 1970",
+     &given.at},
+    {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &given.key},
+    {"cost", 0, FLAG_INT, "N", "how many slots it takes of each rate; default: as its type, else 1",
+     &given.cost},
+    {"max-attempts", 0, FLAG_INT, "N", "how often it is tried; default 25", &given.max_attempts},
+    {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &given.timeout_us},
+    {"unique", 0, FLAG_TEXT, "KEY[:DUR]", "one job of that key: until it has ended, :waiting, or :DUR",
+     &given.unique},
+    {"traceparent", 0, FLAG_TEXT, "TP", "W3C trace context, for the handler", &given.traceparent},
+    {"meta", 0, FLAG_TEXT, "JSON", "anything else, for the handler", &given.meta},
+    {"batch", 0, FLAG_TEXT, "NAME", "counts it there; with --from: it can be run again", &given.batch},
+    {"from", 'f', FLAG_TEXT, "FILE", "many jobs, one a line; - is standard input", &given.from},
+    {"then", 0, FLAG_TEXT, "TYPE", "with --from --batch: a job of TYPE when all have ended", &given.then},
+    {"skip-invalid", 0, FLAG_BOOL, NULL, "with --from: leave out wrong lines, and name the first 20",
+     &given.skip_invalid},
+    {.name = NULL},
+};
+
+static int check(struct cli *cli)
+{
+    int operands = cli->operand_count;
+
+    if (operands > (given.from ? 1 : 2) || (!given.from && operands == 0))
         return error_set(&cli->error, WEIR_EUSAGE, "enqueue: needs %s; weir help enqueue has examples",
-                         f.from ? "at most TYPE beside --from" : "TYPE and at most ARGS, or --from FILE");
-    f.type = operands > 0 ? argv[0] : NULL;
-    f.args = operands > 1 ? argv[1] : NULL;
-    status = check_flags(cli, &f);
-    if (status)
-        return status;
-    w = cli_client(cli);
-    if (!w)
-        return cli->error.status;
-    status = f.from ? enqueue_bulk(cli, w, &f) : enqueue_one(cli, w, &f);
-    weir_free(w);
-    return status;
+                         given.from ? "at most TYPE beside --from" : "TYPE and at most ARGS, or --from FILE");
+    given.type = operands > 0 ? cli->operands[0] : NULL;
+    given.args = operands > 1 ? cli->operands[1] : NULL;
+    return check_flags(cli, &given);
 }
+
+static int act(struct cli *cli, struct weir *w)
+{
+    return given.from ? enqueue_bulk(cli, w, &given) : enqueue_one(cli, w, &given);
+}
+
+const struct command command_enqueue = {
+    .name = "enqueue", .run = cli_run, .flags = flags, .takes_operands = true, .check = check, .act = act};

@@ -28,10 +28,6 @@
 #define AGAIN_US 1000000 /* Redis is away: so often it is tried again, and oftener with a short lease */
 #define LOOK_MS 1000     /* a machine that slept has other times */
 
-static int run_hold(struct cli *cli, int argc, char **argv);
-
-const struct command command_hold = {.name = "hold", .logs = true, .run = run_hold};
-
 struct hold_flags {
     long long cost, spent; /* spent -1: as much as it took */
     const char *wait, *ttl;
@@ -257,15 +253,15 @@ static int read_duration(struct cli *cli, const char *flag, const char *text, in
     return 0;
 }
 
-static int check_flags(struct cli *cli, struct hold_flags *f, bool ends, int operands)
+static int check_flags(struct cli *cli, struct hold_flags *f, bool is_end, int operands)
 {
-    if (!ends && operands < 2)
+    if (!is_end && operands < 2)
         return error_set(
             &cli->error, WEIR_EUSAGE,
             "hold: needs NAME or NAME/KEY and a command, behind --; weir help hold has examples");
-    if (ends && (cli_gave(cli, "cost") || f->wait || f->ttl))
+    if (is_end && (cli_gave(cli, "cost") || f->wait || f->ttl))
         return error_set(&cli->error, WEIR_EUSAGE, "hold end: takes --spent alone; leave the others out");
-    if (!ends && cli_gave(cli, "spent"))
+    if (!is_end && cli_gave(cli, "spent"))
         return error_set(
             &cli->error, WEIR_EUSAGE,
             "hold --spent: only hold end takes it; the command runs weir hold end \"$WEIR_HOLD\"");
@@ -284,30 +280,35 @@ static int check_flags(struct cli *cli, struct hold_flags *f, bool ends, int ope
     return 0;
 }
 
-static int run_hold(struct cli *cli, int argc, char **argv)
-{
-    struct hold_flags f = {.cost = 1, .spent = -1};
-    const struct flag flags[] = {
-        {"cost", 0, FLAG_INT, "N", "how many slots of each rate, all or none; default 1", &f.cost},
-        {"wait", 0, FLAG_OPTIONAL_TEXT, "MAX", "wait for the slots; else denied at once", &f.wait},
-        {"ttl", 0, FLAG_TEXT, "DUR", "how long they stay held if this dies; default 30s", &f.ttl},
-        {"spent", 0, FLAG_INT, "N", "end: what it cost in truth", &f.spent},
-        {.name = NULL},
-    };
-    struct weir *w;
-    int operands, status;
-    bool ends;
+static struct hold_flags given = {.cost = 1, .spent = -1};
 
-    if (cli_parse(cli, flags, argc, argv, &operands) < 0)
-        return cli->error.status;
-    ends = operands == 2 && strcmp(argv[0], "end") == 0;
-    if (check_flags(cli, &f, ends, operands) < 0)
-        return cli->error.status;
-    w = cli_client(cli);
-    if (!w)
-        return cli->error.status;
-    argv[operands] = NULL;
-    status = ends ? end(cli, w, argv[1], &f) : hold(cli, w, argv, &f);
-    weir_free(w);
-    return status;
+static const struct flag flags[] = {
+    {"cost", 0, FLAG_INT, "N", "how many slots of each rate, all or none; default 1", &given.cost},
+    {"wait", 0, FLAG_OPTIONAL_TEXT, "MAX", "wait for the slots; else denied at once", &given.wait},
+    {"ttl", 0, FLAG_TEXT, "DUR", "how long they stay held if this dies; default 30s", &given.ttl},
+    {"spent", 0, FLAG_INT, "N", "end: what it cost in truth", &given.spent},
+    {.name = NULL},
+};
+
+static bool ends(const struct cli *cli)
+{
+    return cli->operand_count == 2 && strcmp(cli->operands[0], "end") == 0;
 }
+
+static int check(struct cli *cli)
+{
+    return check_flags(cli, &given, ends(cli), cli->operand_count);
+}
+
+static int act(struct cli *cli, struct weir *w)
+{
+    return ends(cli) ? end(cli, w, cli->operands[1], &given) : hold(cli, w, cli->operands, &given);
+}
+
+const struct command command_hold = {.name = "hold",
+                                     .run = cli_run,
+                                     .flags = flags,
+                                     .logs = true,
+                                     .takes_operands = true,
+                                     .check = check,
+                                     .act = act};

@@ -20,13 +20,8 @@
 #define MOST_DEFAULT 100000 /* jobs, once one is found */
 #define MOST_UNSAID (-1)
 
-/* A call has what was asked for. */
-struct call {
-    struct job_flags flags;
-    struct job_search search;
-    const char *action;
-    const char *id; /* of the one job; NULL: a search */
-};
+static struct job_flags given = {.limit = LIMIT_DEFAULT, .most = MOST_UNSAID};
+static struct job_search search;
 
 /* ---- show */
 
@@ -61,12 +56,12 @@ static int print_text(struct cli *cli, const json_t *job)
     return job_print(cli, doc, answer_int(job, "now"));
 }
 
-static int run_show(struct cli *cli, struct weir *w, const struct call *call)
+static int run_show(struct cli *cli, struct weir *w)
 {
     json_t *job;
     int status;
 
-    if (find_job(w, -1, call->id, &job) < 0)
+    if (find_job(w, -1, cli->operands[0], &job) < 0)
         return cli_failed(cli, w);
     status = cli->json ? json_print(cli, job_document_whole(job)) : print_text(cli, job);
     json_decref(job);
@@ -98,7 +93,7 @@ static void print_end(const json_t *job, const char *id)
         output("job %s is done%s%s\n", id, *result ? ": " : "", result);
 }
 
-static int judge_end(struct cli *cli, const struct call *call, const json_t *job)
+static int judge_end(struct cli *cli, const char *id, const json_t *job)
 {
     const char *state = answer_text(job, "state");
 
@@ -106,29 +101,29 @@ static int judge_end(struct cli *cli, const struct call *call, const json_t *job
         return 0;
     if (strcmp(state, "dead") == 0)
         return WEIR_EINPUT;
-    return error_set(&cli->error, WEIR_ENOTNOW, "job %s: %s%s, and the time is over; wait longer", call->id,
+    return error_set(&cli->error, WEIR_ENOTNOW, "job %s: %s%s, and the time is over; wait longer", id,
                      *state ? "its state is " : "it was not found yet", state);
 }
 
-static int run_wait(struct cli *cli, struct weir *w, const struct call *call)
+static int run_wait(struct cli *cli, struct weir *w)
 {
-    int64_t until_us = cli_gave(cli, "timeout") ? clock_mono_us() + call->flags.timeout_us : INT64_MAX;
+    int64_t until_us = cli_gave(cli, "timeout") ? clock_mono_us() + given.timeout_us : INT64_MAX;
     struct job_wait wait = {.job = NULL};
-    int status = await_end(w, call->id, until_us, &wait);
+    int status = await_end(w, cli->operands[0], until_us, &wait);
 
     if (status == WEIR_ENOTFOUND && wait.seen)
         error_set(
             &w->error, status,
             "job %s: it is done or cancelled, and was not kept: weir worker --keep keeps jobs that are done",
-            call->id);
+            cli->operands[0]);
     if (status < 0) {
         status = cli_failed(cli, w);
     } else {
         if (cli->json && !found_too_early(wait.job))
             status = json_print(cli, job_document_whole(wait.job));
         else if (wait.ended)
-            print_end(wait.job, call->id);
-        status = status < 0 ? status : judge_end(cli, call, wait.job);
+            print_end(wait.job, cli->operands[0]);
+        status = status < 0 ? status : judge_end(cli, cli->operands[0], wait.job);
     }
     job_wait_free(&wait);
     return status;
@@ -158,136 +153,127 @@ static void print_cancel(const char *id, const json_t *doc, const char *lock)
                strcmp(state, "aside") == 0 ? "its batch is resumed or cancelled" : "a worker comes to it");
 }
 
-static int run_cancel(struct cli *cli, struct weir *w, const struct call *call)
+static int cancel_one(struct cli *cli, struct weir *w, const char *id)
 {
     json_t *job, *doc;
-    int status = cli_confirm_one(cli, call->flags.yes, "job cancel", "cancel job", call->id);
+    int status = cli_confirm_one(cli, given.yes, "job cancel", "cancel job", id);
 
     if (status != 0)
         return status;
-    if (cancel_job(w, -1, call->id, call->flags.lock, &job) < 0)
+    if (cancel_job(w, -1, id, given.lock, &job) < 0)
         return cli_failed(cli, w);
-    rate_note(w, "job cancel %s", call->id);
+    rate_note(w, "job cancel %s", id);
     doc = cancel_document(job);
     json_decref(job);
     if (cli->json)
         return json_print(cli, doc);
-    print_cancel(call->id, doc, call->flags.lock);
+    print_cancel(id, doc, given.lock);
     json_decref(doc);
     return 0;
 }
 
-/* ---- Others */
+/* ---- By its id, or by a search */
 
-static int run_list(struct cli *cli, struct weir *w, const struct call *call)
+static bool gave_terms(void)
 {
-    struct job_flags flags = call->flags;
+    const struct job_flags *f = &given;
+
+    return f->state || f->type || f->queue || f->key || f->batch || f->older || f->reason;
+}
+
+/* True when the words name one job, and no search. */
+static bool is_one(char **words)
+{
+    return words[0] && !words[1] && !strchr(words[0], ':') && !gave_terms() && !given.dry_run;
+}
+
+static int run_list(struct cli *cli, struct weir *w)
+{
+    struct job_flags flags = given;
     bool said = flags.most != MOST_UNSAID;
 
     flags.most = said ? flags.most : MOST_DEFAULT;
-    return job_run_list(cli, w, &call->search, &flags, !said);
+    return job_run_list(cli, w, &search, &flags, !said);
 }
 
-static int run_now(struct cli *cli, struct weir *w, const struct call *call)
+static int run_on_all(struct cli *cli, struct weir *w)
 {
-    return job_run_now(cli, w, call->id);
+    return job_act_on(cli, w, cli->action->name, &search, &given);
 }
 
-static int run_on_all(struct cli *cli, struct weir *w, const struct call *call)
+static int run_run(struct cli *cli, struct weir *w)
 {
-    return job_act_on(cli, w, call->action, &call->search, &call->flags);
+    return is_one(cli->operands) ? job_run_now(cli, w, cli->operands[0]) : run_on_all(cli, w);
+}
+
+static int run_cancel(struct cli *cli, struct weir *w)
+{
+    return is_one(cli->operands) ? cancel_one(cli, w, cli->operands[0]) : run_on_all(cli, w);
 }
 
 /* ---- The call */
 
 #define TERMS "state type queue key batch older reason"
 
-static const struct action {
-    const char *name, *flags;
-    int (*one)(struct cli *cli, struct weir *w,
-               const struct call *call); /* by its id; NULL: a search like another */
-    int (*all)(struct cli *cli, struct weir *w, const struct call *call); /* by a search */
-} actions[] = {{"list", TERMS " limit most from", NULL, run_list},
-               {"show", "", run_show, NULL},
-               {"wait", "timeout", run_wait, NULL},
-               {"run", TERMS " dry-run", run_now, run_on_all},
-               {"cancel", TERMS " unique dry-run yes", run_cancel, run_on_all},
-               {"retry", TERMS " dry-run", NULL, run_on_all},
-               {"remove", TERMS " dry-run yes", NULL, run_on_all}};
+static const struct action actions[] = {
+    {"list", TERMS " limit most from", NULL, 0, 0, run_list},
+    {"show", "", NULL, 0, 0, run_show},
+    {"wait", "timeout", NULL, 0, 0, run_wait},
+    {"run", TERMS " dry-run", NULL, 0, 0, run_run},
+    {"cancel", TERMS " unique dry-run yes", NULL, 0, 0, run_cancel},
+    {"retry", TERMS " dry-run", NULL, 0, 0, run_on_all},
+    {"remove", TERMS " dry-run yes", NULL, 0, 0, run_on_all},
+};
 
-static bool gave_terms(const struct job_flags *f)
+static int check_search(struct cli *cli)
 {
-    return f->state || f->type || f->queue || f->key || f->batch || f->older || f->reason;
-}
-
-static int check_search(struct cli *cli, const struct action *action, const struct call *call)
-{
-    if (action->all != run_list && call->search.count == 0)
+    if (cli->action->run != run_list && search.count == 0)
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "job %s: no job is named; give an ID or a search such as type:mail", action->name);
-    if (call->flags.lock)
+                         "job %s: no job is named; give an ID or a search such as type:mail",
+                         cli->action->name);
+    if (given.lock)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "job cancel --unique: is for the ID of one job; leave it or the search out");
     return 0;
 }
 
-static int read_call(struct cli *cli, const struct action *action, char **words, int count, struct call *call)
+static int check(struct cli *cli)
 {
-    const struct job_flags *f = &call->flags;
-    bool one = action->one && count == 1 && !strchr(words[0], ':') && !gave_terms(f) && !f->dry_run;
+    bool takes_search = cli->action->run != run_show && cli->action->run != run_wait;
+    bool one = cli->action->run != run_list && cli->action->run != run_on_all && is_one(cli->operands);
 
-    call->action = action->name;
-    call->id = one ? words[0] : NULL;
-    if (f->limit < 1 || (f->most < 1 && f->most != MOST_UNSAID))
+    if (given.limit < 1 || (given.most < 1 && given.most != MOST_UNSAID))
         return error_set(&cli->error, WEIR_EUSAGE, "job list --%s %lld: must be 1 or more",
-                         f->limit < 1 ? "limit" : "most", f->limit < 1 ? f->limit : f->most);
-    if (!one && !action->all)
+                         given.limit < 1 ? "limit" : "most", given.limit < 1 ? given.limit : given.most);
+    if (!one && !takes_search)
         return error_set(&cli->error, WEIR_EUSAGE, "job %s: needs the ID of one job; weir enqueue prints it",
-                         action->name);
-    if (!one && job_search_given(cli, f, words, count, &call->search) < 0)
-        return cli->error.status;
-    return one ? 0 : check_search(cli, action, call);
+                         cli->action->name);
+    if (one)
+        return 0;
+    return job_search_given(cli, &given, cli->operands, cli->operand_count, &search) < 0 ? cli->error.status
+                                                                                         : check_search(cli);
 }
 
-static int run_action(struct cli *cli, int argc, char **argv, struct call *call)
-{
-    const struct action *action;
-    int status, chosen = cli_choose(cli, argc ? argv[0] : NULL);
-    struct weir *w;
+static const struct flag flags[] = {
+    {"state", 0, FLAG_TEXT, "STATE,...", "in one of these states", &given.state},
+    {"type", 0, FLAG_TEXT, "TYPE", "of this type", &given.type},
+    {"queue", 0, FLAG_TEXT, "QUEUE", "of this queue", &given.queue},
+    {"key", 0, FLAG_TEXT, "KEY", "of this key", &given.key},
+    {"batch", 0, FLAG_TEXT, "BATCH", "of this batch", &given.batch},
+    {"older", 0, FLAG_TEXT, "WHEN", "enqueued at least that long ago: 2h, or before a day", &given.older},
+    {"reason", 0, FLAG_TEXT, "TEXT", "with that in why it is dead, or in its last failure", &given.reason},
+    {"limit", 0, FLAG_INT, "N", "list: at most so many jobs; default 50", &given.limit},
+    {"most", 0, FLAG_INT, "N", "list: looks at so many at most; else on until it finds one", &given.most},
+    {"from", 0, FLAG_TEXT, "CURSOR", "list: continues where the last list ended", &given.from},
+    {"timeout", 0, FLAG_DURATION, "DUR", "wait: for that long at most; else as long as it takes",
+     &given.timeout_us},
+    {"unique", 0, FLAG_TEXT, "KEY", "cancel: free this key when ID holds it and is nowhere", &given.lock},
+    {"dry-run", 0, FLAG_BOOL, NULL, "run, cancel, retry, remove: say how many, change nothing",
+     &given.dry_run},
+    {"yes", 'y', FLAG_BOOL, NULL, "cancel, remove: do not ask; of a search needed off a terminal",
+     &given.yes},
+    {.name = NULL},
+};
 
-    if (chosen < 0 || read_call(cli, &actions[chosen], argv + 1, argc - 1, call) < 0)
-        return cli->error.status;
-    if (!(w = cli_client(cli)))
-        return cli->error.status;
-    action = &actions[chosen];
-    status = (call->id ? action->one : action->all)(cli, w, call);
-    weir_free(w);
-    return status;
-}
-
-static int run_job(struct cli *cli, int argc, char **argv)
-{
-    struct call call = {.flags = {.limit = LIMIT_DEFAULT, .most = MOST_UNSAID}};
-    struct job_flags *f = &call.flags;
-    const struct flag own[] = {
-        {"limit", 0, FLAG_INT, "N", "list: at most so many jobs; default 50", &f->limit},
-        {"most", 0, FLAG_INT, "N", "list: looks at so many at most; else on until it finds one", &f->most},
-        {"from", 0, FLAG_TEXT, "CURSOR", "list: continues where the last list ended", &f->from},
-        {"timeout", 0, FLAG_DURATION, "DUR", "wait: for that long at most; else as long as it takes",
-         &f->timeout_us},
-        {"unique", 0, FLAG_TEXT, "KEY", "cancel: free this key when ID holds it and is nowhere", &f->lock},
-        {"dry-run", 0, FLAG_BOOL, NULL, "run, cancel, retry, remove: say how many, change nothing",
-         &f->dry_run},
-        {"yes", 'y', FLAG_BOOL, NULL, "cancel, remove: do not ask; of a search needed off a terminal",
-         &f->yes},
-        {.name = NULL}};
-    struct flag flags[JOB_SEARCH_FLAGS + sizeof own / sizeof *own];
-    int operands, status;
-
-    job_search_flags(f, flags);
-    memcpy(flags + JOB_SEARCH_FLAGS, own, sizeof own);
-    status = cli_parse(cli, flags, argc, argv, &operands);
-    return status != 0 ? status : run_action(cli, operands, argv, &call);
-}
-
-const struct command command_job = {.name = "job", .run = run_job, .actions = &ACTIONS(actions)};
+const struct command command_job = {
+    .name = "job", .run = cli_run, .flags = flags, .actions = &ACTIONS(actions), .check = check};

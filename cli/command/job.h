@@ -14,14 +14,11 @@ struct job_flags {
     int64_t timeout_us;
     bool yes, dry_run;
 };
-#define JOB_SEARCH_FLAGS 7
 
 /* Prints such a document as a sheet, also its members "args" and "body" where they were added, and frees it. */
 WEIR_CHECKED int job_print(struct cli *cli, json_t *doc, int64_t now_us);
 
-/* Makes the flags that stand for terms of a search. */
-void job_search_flags(struct job_flags *f, struct flag flags[JOB_SEARCH_FLAGS]);
-/* Reads the search that words and those flags say. Fills cli->error on failure. */
+/* Reads the search that words and the flags that are terms of one say. Fills cli->error on failure. */
 WEIR_CHECKED int job_search_given(struct cli *cli, const struct job_flags *f, char **words, int count,
                                   struct job_search *s);
 /* Does weir job run ID. */

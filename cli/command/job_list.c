@@ -13,21 +13,6 @@
 
 /* ---- The search */
 
-void job_search_flags(struct job_flags *f, struct flag flags[JOB_SEARCH_FLAGS])
-{
-    const struct flag terms[JOB_SEARCH_FLAGS] = {
-        {"state", 0, FLAG_TEXT, "STATE,...", "in one of these states", &f->state},
-        {"type", 0, FLAG_TEXT, "TYPE", "of this type", &f->type},
-        {"queue", 0, FLAG_TEXT, "QUEUE", "of this queue", &f->queue},
-        {"key", 0, FLAG_TEXT, "KEY", "of this key", &f->key},
-        {"batch", 0, FLAG_TEXT, "BATCH", "of this batch", &f->batch},
-        {"older", 0, FLAG_TEXT, "WHEN", "enqueued at least that long ago: 2h, or before a day", &f->older},
-        {"reason", 0, FLAG_TEXT, "TEXT", "with that in why it is dead, or in its last failure", &f->reason},
-    };
-
-    memcpy(flags, terms, sizeof terms);
-}
-
 int job_search_given(struct cli *cli, const struct job_flags *f, char **words, int count,
                      struct job_search *s)
 {

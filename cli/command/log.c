@@ -2,18 +2,9 @@
 #include "cli/commands.h"
 #include "cli/rate/rate.h"
 
-static int run_log(struct cli *cli, int argc, char **argv)
+static int act(struct cli *cli, struct weir *w)
 {
-    struct weir *w;
-    int status = cli_parse_alone(cli, NULL, argc, argv);
-
-    if (status != 0)
-        return status;
-    if (!(w = cli_client(cli)))
-        return cli->error.status;
-    status = rate_print_log(cli, w, true);
-    weir_free(w);
-    return status;
+    return rate_print_log(cli, w, true);
 }
 
-const struct command command_log = {.name = "log", .run = run_log};
+const struct command command_log = {.name = "log", .run = cli_run, .act = act};

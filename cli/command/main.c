@@ -15,10 +15,7 @@
 #include "core/likely.h"
 #include "view/text.h"
 
-static int run_version(struct cli *cli, int argc, char **argv);
 static int run_help(struct cli *cli, int argc, char **argv);
-
-const struct command command_version = {.name = "version", .no_config = true, .run = run_version};
 
 static const struct command command_help = {.name = "help", .no_config = true, .run = run_help};
 
@@ -70,14 +67,15 @@ static int unknown_command(struct error *e, const char *word)
     return error_set(e, WEIR_EUSAGE, "%.100s: unknown command; weir help lists them", word);
 }
 
-static int run_version(struct cli *cli, int argc, char **argv)
+static int print_version(struct cli *cli, struct weir *w)
 {
-
-    if (cli_parse_alone(cli, NULL, argc, argv) < 0)
-        return cli->error.status;
+    (void)w;
     output(cli->json ? "{\"version\":\"%s\"}\n" : "weir %s\n", WEIR_VERSION);
     return 0;
 }
+
+const struct command command_version = {
+    .name = "version", .run = cli_run, .no_config = true, .no_redis = true, .act = print_version};
 
 static int run_command(const struct command *command, struct error *e, int argc, char **argv)
 {

@@ -10,10 +10,6 @@
 #include "throttle/plan.h"
 #include "view/format.h"
 
-static int run_plan(struct cli *cli, int argc, char **argv);
-
-const struct command command_plan = {.name = "plan", .run = run_plan};
-
 #define COUNT_MAX INT64_C(1000000000000000)
 
 /* The jobs that are told: the first, these parts of all in percent, the last. */
@@ -142,18 +138,21 @@ static int print_plan(struct cli *cli, const struct plan *plan, const json_t *do
     return status;
 }
 
-static int run_plan(struct cli *cli, int argc, char **argv)
+static const char *jobs;
+
+static const struct flag flags[] = {
+    {"count", 0, FLAG_TEXT, "N", "how many jobs", &jobs},
+    {.name = NULL},
+};
+
+static int act(struct cli *cli, struct weir *w)
 {
     struct plan plan = {.from_us = clock_wall_us()};
-    const char *count = NULL;
-    const struct flag flags[] = {
-        {"count", 0, FLAG_TEXT, "N", "how many jobs", &count},
-        {.name = NULL},
-    };
     json_t *doc;
-    int operands, status;
+    int status;
 
-    if (cli_parse(cli, flags, argc, argv, &operands) < 0 || read_plan(cli, count, argv, operands, &plan) < 0)
+    (void)w;
+    if (read_plan(cli, jobs, cli->operands, cli->operand_count, &plan) < 0)
         return cli->error.status;
     choose_points(&plan);
     if (plan_starts(&plan.rules, plan.from_us, plan.points, POINTS, &cli->error) < 0)
@@ -165,3 +164,6 @@ static int run_plan(struct cli *cli, int argc, char **argv)
     json_decref(doc);
     return status;
 }
+
+const struct command command_plan = {
+    .name = "plan", .run = cli_run, .flags = flags, .no_redis = true, .takes_operands = true, .act = act};

@@ -10,10 +10,6 @@
 
 #define REPORT_WRONG (-1) /* the exit code of "stuck" and "wrong"; one that no failure has */
 
-static int run_report(struct cli *cli, int argc, char **argv);
-
-const struct command command_report = {.name = "report", .run = run_report};
-
 static const struct verdict {
     const char *name;
     enum tone tone;
@@ -105,29 +101,24 @@ static void print_report(const json_t *doc)
     print_checks(json_object_get(doc, "checks"));
 }
 
-static int run_report(struct cli *cli, int argc, char **argv)
+static int act(struct cli *cli, struct weir *w)
 {
     json_t *doc = NULL;
-    struct weir *w;
-    int status = cli_parse_alone(cli, NULL, argc, argv);
+    int status = 0, verdict;
 
-    if (status != 0)
-        return status;
-    w = cli_client(cli);
-    if (!w)
-        return cli->error.status;
     cli_expect_much();
     if (view_report(w, false, &doc) < 0) {
         status = cli_failed(cli, w);
     } else {
-        int verdict = verdict_of(doc)->status;
-
-        if (!cli->json)
+        verdict = verdict_of(doc)->status;
+        if (cli->json)
+            status = json_print(cli, json_incref(doc));
+        else
             print_report(doc);
-        status = cli->json ? json_print(cli, json_incref(doc)) : 0;
         status = status == 0 ? verdict : status;
     }
     json_decref(doc);
-    weir_free(w);
     return status;
 }
+
+const struct command command_report = {.name = "report", .run = cli_run, .act = act};

@@ -13,13 +13,12 @@
 
 #define WAITS_US 2000000 /* so long after an occurrence a worker that is there has seen it */
 
-struct schedule_flags {
+static struct {
     const char *tz, *missed, *queue, *key; /* of add, to timeout */
     long long cost, max_attempts;
     int64_t timeout_us;
     bool yes;
-    struct pausing pausing;
-};
+} given;
 
 /* ---- Text */
 
@@ -158,50 +157,48 @@ static int print_added(struct cli *cli, struct weir *w, const char *name, bool r
     return status;
 }
 
-static int run_add(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
+static int run_add(struct cli *cli, struct weir *w)
 {
-    struct weir_job_spec job = {.type = argv[3],
-                                .args = argv[4],
-                                .queue = f->queue,
-                                .key = f->key,
-                                .cost = f->cost,
-                                .max_attempts = (int)f->max_attempts,
-                                .timeout_s = (double)f->timeout_us / 1e6};
+    struct weir_job_spec job = {.type = cli->operands[2],
+                                .args = cli->operands[3],
+                                .queue = given.queue,
+                                .key = given.key,
+                                .cost = given.cost,
+                                .max_attempts = (int)given.max_attempts,
+                                .timeout_s = (double)given.timeout_us / 1e6};
     enum weir_missed missed = WEIR_MISSED_ONCE;
     struct cron when;
     bool replaced;
 
-    if (cron_parse(argv[2], &when, &cli->error) < 0)
+    if (cron_parse(cli->operands[1], &when, &cli->error) < 0)
         return cli->error.status;
-    if (f->missed && !missed_read(f->missed, &missed))
+    if (given.missed && !missed_read(given.missed, &missed))
         return error_set(&cli->error, WEIR_EUSAGE, "schedule add --missed %.60s: must be once, skip or all",
-                         f->missed);
+                         given.missed);
     if (check_args(cli, job.args) < 0)
         return cli->error.status;
-    if (schedule_add(w, argv[1], argv[2], f->tz, missed, &job, &replaced) < 0)
+    if (schedule_add(w, cli->operands[0], cli->operands[1], given.tz, missed, &job, &replaced) < 0)
         return cli_failed(cli, w);
-    rate_note(w, "schedule add %s", argv[1]);
-    return print_added(cli, w, argv[1], replaced);
+    rate_note(w, "schedule add %s", cli->operands[0]);
+    return print_added(cli, w, cli->operands[0], replaced);
 }
 
-static int run_list(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
+static int run_list(struct cli *cli, struct weir *w)
 {
     int64_t now_us;
     json_t *rows;
 
-    (void)f, (void)argv;
     if (view_schedules(w, &rows, &now_us) < 0)
         return cli_failed(cli, w);
     return table_list(cli, columns, rows, now_us, "no schedules; weir schedule add makes one");
 }
 
-static int run_show(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
+static int run_show(struct cli *cli, struct weir *w)
 {
     struct schedule_row row;
-    int status = find(cli, w, argv[1], &row);
+    int status = find(cli, w, cli->operands[0], &row);
     json_t *doc = status == 0 ? schedule_document(&row) : NULL;
 
-    (void)f;
     if (status == 0 && cli->json) {
         view_add_body(doc, row.s.job);
         status = json_print(cli, json_incref(doc));
@@ -214,125 +211,85 @@ static int run_show(struct cli *cli, struct weir *w, const struct schedule_flags
     return status;
 }
 
-static int run_remove(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
+static int run_remove(struct cli *cli, struct weir *w)
 {
-    int status = cli_confirm_one(cli, f->yes, "schedule remove", "remove schedule", argv[1]);
+    int status = cli_confirm_one(cli, given.yes, "schedule remove", "remove schedule", cli->operands[0]);
 
     if (status != 0)
         return status;
-    if (weir_schedule_remove(w, argv[1]) < 0)
+    if (weir_schedule_remove(w, cli->operands[0]) < 0)
         return cli_failed(cli, w);
-    rate_note(w, "schedule remove %s", argv[1]);
+    rate_note(w, "schedule remove %s", cli->operands[0]);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s, s:s}", "name", argv[1], "action", argv[0]));
-    output("schedule %s removed; the jobs that it has enqueued stay\n", argv[1]);
+        return json_print(cli,
+                          json_pack("{s:s, s:s}", "name", cli->operands[0], "action", cli->action->name));
+    output("schedule %s removed; the jobs that it has enqueued stay\n", cli->operands[0]);
     return 0;
 }
 
-static int run_pause(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
+static int run_pausing(struct cli *cli, struct weir *w)
 {
-    return pausing_change(cli, w, schedule_pause, argv[1], &f->pausing);
+    return pausing_change(cli, w, schedule_pause);
 }
 
-static int run_resume(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
-{
-    (void)f;
-    return pausing_change(cli, w, schedule_pause, argv[1], &(struct pausing){.for_us = RATE_RESUME});
-}
-
-static int run_run(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
+static int run_run(struct cli *cli, struct weir *w)
 {
     struct schedule_row row;
     char id[WEIR_ID_SIZE];
-    int status = find(cli, w, argv[1], &row);
+    int status = find(cli, w, cli->operands[0], &row);
 
-    (void)f;
     if (status == 0 && schedule_enqueue(w, &row.s, id) < 0)
         status = cli_failed(cli, w);
     schedule_free(&row.s);
     if (status < 0)
         return status;
-    rate_note(w, "schedule run %s", argv[1]);
+    rate_note(w, "schedule run %s", cli->operands[0]);
     if (cli->json)
         return json_print(cli, json_pack("{s:s}", "id", id));
     output("%s\n", id);
     return 0;
 }
 
-static const struct action {
-    const char *name, *flags;
-    const char *operands;
-    int least, most; /* operands */
-    int (*run)(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv);
-} actions[] = {
+static const struct action actions[] = {
     {"add", "tz missed queue key cost max-attempts timeout", "NAME WHEN TYPE [ARGS], WHEN in quotes", 3, 4,
      run_add},
     {"list", "", "nothing more", 0, 0, run_list},
     {"show", "", "NAME", 1, 1, run_show},
     {"remove", "yes", "NAME", 1, 1, run_remove},
-    {"pause", "for reason", "NAME", 1, 1, run_pause},
-    {"resume", "", "NAME", 1, 1, run_resume},
+    {"pause", "for reason", "NAME", 1, 1, run_pausing},
+    {"resume", "", "NAME", 1, 1, run_pausing},
     {"run", "", "NAME", 1, 1, run_run},
 };
 
-static int check_values(struct cli *cli, const struct schedule_flags *f)
+static const struct flag flags[] = {
+    {"tz", 0, FLAG_TEXT, "ZONE", "of the tz database, such as Europe/Berlin; default UTC", &given.tz},
+    {"missed", 0, FLAG_TEXT, "POLICY",
+     "occurrences without a worker: one job for all (once), none that is a minute late (skip), or all; "
+     "default once",
+     &given.missed},
+    {"queue", 'q', FLAG_TEXT, "Q", "the queue of its jobs; default \"default\"", &given.queue},
+    {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &given.key},
+    {"cost", 0, FLAG_INT, "N", "how many slots a job takes of each rate; default: as its type, else 1",
+     &given.cost},
+    {"max-attempts", 0, FLAG_INT, "N", "how often a job is tried; default 25", &given.max_attempts},
+    {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &given.timeout_us},
+    {"yes", 'y', FLAG_BOOL, NULL, "remove: do not ask", &given.yes},
+    PAUSING_FLAGS,
+    {.name = NULL},
+};
+
+static int check(struct cli *cli)
 {
-    if (cli_gave(cli, "cost") && (f->cost < 1 || f->cost > JOB_COST_MOST))
-        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --cost %lld: must be 1 to %d", f->cost,
+    if (cli_gave(cli, "cost") && (given.cost < 1 || given.cost > JOB_COST_MOST))
+        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --cost %lld: must be 1 to %d", given.cost,
                          JOB_COST_MOST);
-    if (cli_gave(cli, "max-attempts") && (f->max_attempts < 1 || f->max_attempts > JOB_ATTEMPTS_MOST))
+    if (cli_gave(cli, "max-attempts") && (given.max_attempts < 1 || given.max_attempts > JOB_ATTEMPTS_MOST))
         return error_set(&cli->error, WEIR_EUSAGE, "schedule add --max-attempts %lld: must be 1 to %d",
-                         f->max_attempts, JOB_ATTEMPTS_MOST);
-    if (cli_gave(cli, "timeout") && f->timeout_us == 0)
+                         given.max_attempts, JOB_ATTEMPTS_MOST);
+    if (cli_gave(cli, "timeout") && given.timeout_us == 0)
         return error_set(&cli->error, WEIR_EUSAGE, "schedule add --timeout 0s: must be above 0");
-    return 0;
-}
-
-static int run_action(struct cli *cli, struct schedule_flags *f, int operands, char **argv)
-{
-    const struct action *action;
-    struct weir *w;
-    int chosen, status;
-
-    chosen = cli_choose(cli, operands ? argv[0] : NULL);
-    if (chosen < 0)
-        return cli->error.status;
-    action = &actions[chosen];
-    if (operands - 1 < action->least || operands - 1 > action->most)
-        return error_set(&cli->error, WEIR_EUSAGE, "schedule %s: takes %s; weir help schedule has examples",
-                         action->name, action->operands);
-    if (check_values(cli, f) < 0 || pausing_read(cli, &f->pausing) < 0 || !(w = cli_client(cli)))
-        return cli->error.status;
-    status = action->run(cli, w, f, argv);
-    weir_free(w);
-    return status;
-}
-
-static int run_schedule(struct cli *cli, int argc, char **argv)
-{
-    struct schedule_flags f = {.tz = NULL};
-    const struct flag flags[] = {
-        {"tz", 0, FLAG_TEXT, "ZONE", "of the tz database, such as Europe/Berlin; default UTC", &f.tz},
-        {"missed", 0, FLAG_TEXT, "POLICY",
-         "occurrences without a worker: one job for all (once), none that is a minute late (skip), or all; "
-         "default once",
-         &f.missed},
-        {"queue", 'q', FLAG_TEXT, "Q", "the queue of its jobs; default \"default\"", &f.queue},
-        {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &f.key},
-        {"cost", 0, FLAG_INT, "N", "how many slots a job takes of each rate; default: as its type, else 1",
-         &f.cost},
-        {"max-attempts", 0, FLAG_INT, "N", "how often a job is tried; default 25", &f.max_attempts},
-        {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &f.timeout_us},
-        {"yes", 'y', FLAG_BOOL, NULL, "remove: do not ask", &f.yes},
-        PAUSING_TIME_FLAGS(f.pausing),
-        {.name = NULL},
-    };
-    int operands;
-
-    if (cli_parse(cli, flags, argc, argv, &operands) < 0)
-        return cli->error.status;
-    return run_action(cli, &f, operands, argv);
+    return pausing_check(cli);
 }
 
 const struct command command_schedule = {
-    .name = "schedule", .run = run_schedule, .actions = &ACTIONS(actions)};
+    .name = "schedule", .run = cli_run, .flags = flags, .actions = &ACTIONS(actions), .check = check};

@@ -17,10 +17,6 @@
 #define MOMENT_US 1000000
 #define PAUSED_SHOWN 5 /* keys */
 
-static int run_status(struct cli *cli, int argc, char **argv);
-
-const struct command command_status = {.name = "status", .run = run_status};
-
 /* ---- Text */
 
 static const struct column type_columns[] = {
@@ -170,18 +166,15 @@ static int show(struct cli *cli, struct weir *w)
     return rc;
 }
 
-static int run_status(struct cli *cli, int argc, char **argv)
-{
-    bool watch = false;
-    const struct flag flags[] = {
-        {.name = "watch", .kind = FLAG_BOOL, .help = "again every second", .target = &watch}, {.name = NULL}};
-    struct weir *w;
-    int rc = cli_parse_alone(cli, flags, argc, argv);
+static bool watch;
 
-    if (rc != 0)
-        return rc;
-    if (!(w = cli_client(cli)))
-        return cli->error.status;
+static const struct flag flags[] = {{"watch", 0, FLAG_BOOL, NULL, "again every second", &watch},
+                                    {.name = NULL}};
+
+static int act(struct cli *cli, struct weir *w)
+{
+    int rc;
+
     cli_expect_much();
     do {
         if (watch && !cli->json && cli_is_terminal(stdout))
@@ -191,6 +184,7 @@ static int run_status(struct cli *cli, int argc, char **argv)
         if (watch && rc == 0)
             sleep(1);
     } while (watch && rc == 0);
-    weir_free(w);
     return rc;
 }
+
+const struct command command_status = {.name = "status", .run = cli_run, .flags = flags, .act = act};

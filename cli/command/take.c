@@ -18,10 +18,6 @@
 
 #define LINE_MOST (64 * 1024) /* bytes of NAME/KEY COST; a thousand of them are held at a time */
 
-static int run_take(struct cli *cli, int argc, char **argv);
-
-const struct command command_take = {.name = "take", .run = run_take};
-
 struct take_flags {
     struct flag_values rules;
     char rule[RULE_SET_TEXT_SIZE]; /* all rules; "": none */
@@ -373,28 +369,28 @@ static int run_many(struct cli *cli, struct weir *w, const struct take_flags *f)
     return status;
 }
 
-static int run_take(struct cli *cli, int argc, char **argv)
-{
-    struct take_flags f = {.cost = 1};
-    const struct flag flags[] = {
-        {"rule", 0, FLAG_REPEATED, "RULE", "your own rule, as for weir rate set; up to 8", &f.rules},
-        {"cost", 0, FLAG_INT, "N", "how many slots, all or none; default 1", &f.cost},
-        {"peek", 0, FLAG_BOOL, NULL, "look, take nothing", &f.peek},
-        {"wait", 0, FLAG_OPTIONAL_TEXT, "MAX", "wait for the slot; denied at once when it opens after MAX",
-         &f.wait},
-        {"on-error", 0, FLAG_TEXT, "WORD", "when Redis is away: allow or deny; else exit 69", &f.on_error},
-        {"from", 0, FLAG_TEXT, "FILE", "lines of NAME[/KEY] [COST]; - is standard input", &f.from},
-        {.name = NULL},
-    };
-    struct weir *w;
-    int operands, status;
+static struct take_flags given = {.cost = 1};
 
-    if (cli_parse(cli, flags, argc, argv, &operands) < 0 || check_flags(cli, &f, operands) < 0)
-        return cli->error.status;
-    w = cli_client(cli);
-    if (!w)
-        return cli->error.status;
-    status = f.from ? run_many(cli, w, &f) : run_one(cli, w, argv[0], &f);
-    weir_free(w);
-    return status;
+static const struct flag flags[] = {
+    {"rule", 0, FLAG_REPEATED, "RULE", "your own rule, as for weir rate set; up to 8", &given.rules},
+    {"cost", 0, FLAG_INT, "N", "how many slots, all or none; default 1", &given.cost},
+    {"peek", 0, FLAG_BOOL, NULL, "look, take nothing", &given.peek},
+    {"wait", 0, FLAG_OPTIONAL_TEXT, "MAX", "wait for the slot; denied at once when it opens after MAX",
+     &given.wait},
+    {"on-error", 0, FLAG_TEXT, "WORD", "when Redis is away: allow or deny; else exit 69", &given.on_error},
+    {"from", 0, FLAG_TEXT, "FILE", "lines of NAME[/KEY] [COST]; - is standard input", &given.from},
+    {.name = NULL},
+};
+
+static int check(struct cli *cli)
+{
+    return check_flags(cli, &given, cli->operand_count);
 }
+
+static int act(struct cli *cli, struct weir *w)
+{
+    return given.from ? run_many(cli, w, &given) : run_one(cli, w, cli->operands[0], &given);
+}
+
+const struct command command_take = {
+    .name = "take", .run = cli_run, .flags = flags, .takes_operands = true, .check = check, .act = act};

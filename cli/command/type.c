@@ -66,12 +66,11 @@ static const struct column sheet[] = {
     {.heading = NULL},
 };
 
-static int run_list(struct cli *cli, struct weir *w, const struct pausing *how, char **argv)
+static int run_list(struct cli *cli, struct weir *w)
 {
     struct status status;
     json_t *rows = json_array();
 
-    (void)how, (void)argv;
     if (status_read(w, &status) < 0) {
         status_free(&status);
         json_decref(rows);
@@ -87,13 +86,12 @@ static int run_list(struct cli *cli, struct weir *w, const struct pausing *how, 
     return table_list(cli, columns, rows, clock_wall_us(), "no types yet; weir enqueue TYPE makes one");
 }
 
-static int run_show(struct cli *cli, struct weir *w, const struct pausing *how, char **argv)
+static int run_show(struct cli *cli, struct weir *w)
 {
     json_t *doc;
     int status;
 
-    (void)how;
-    if (view_type(w, argv[1], &doc) < 0)
+    if (view_type(w, cli->operands[0], &doc) < 0)
         return cli_failed(cli, w);
     if (cli->json)
         return json_print(cli, doc);
@@ -104,64 +102,35 @@ static int run_show(struct cli *cli, struct weir *w, const struct pausing *how, 
 
 /* ---- pause, resume, remove */
 
-static int run_pause(struct cli *cli, struct weir *w, const struct pausing *how, char **argv)
+static int run_pausing(struct cli *cli, struct weir *w)
 {
-    return pausing_change(cli, w, type_pause, argv[1], how);
+    return pausing_change(cli, w, type_pause);
 }
 
-static int run_resume(struct cli *cli, struct weir *w, const struct pausing *how, char **argv)
+static int run_remove(struct cli *cli, struct weir *w)
 {
-    (void)how;
-    return pausing_change(cli, w, type_pause, argv[1], &(struct pausing){.for_us = RATE_RESUME});
-}
-
-static int run_remove(struct cli *cli, struct weir *w, const struct pausing *how, char **argv)
-{
-    (void)how;
-    if (type_remove(w, argv[1]) < 0)
+    if (type_remove(w, cli->operands[0]) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s, s:s}", "name", argv[1], "action", argv[0]));
-    output("type %s removed, with what was counted of it\n", argv[1]);
+        return json_print(cli,
+                          json_pack("{s:s, s:s}", "name", cli->operands[0], "action", cli->action->name));
+    output("type %s removed, with what was counted of it\n", cli->operands[0]);
     return 0;
 }
 
 /* ---- The table */
 
-static const struct action {
-    const char *name, *flags;
-    int operands; /* behind the name */
-    int (*run)(struct cli *cli, struct weir *w, const struct pausing *how, char **argv);
-} actions[] = {
-    {"list", "", 0, run_list},
-    {"show", "", 1, run_show},
-    {"pause", "for reason create", 1, run_pause},
-    {"resume", "", 1, run_resume},
-    {"remove", "", 1, run_remove},
+#define ONE "the name of one type"
+
+static const struct action actions[] = {
+    {"list", "", "nothing more", 0, 0, run_list},
+    {"show", "", ONE, 1, 1, run_show},
+    {"pause", "for reason create", ONE, 1, 1, run_pausing},
+    {"resume", "", ONE, 1, 1, run_pausing},
+    {"remove", "", ONE, 1, 1, run_remove},
 };
 
-static int run_type(struct cli *cli, int argc, char **argv)
-{
-    struct pausing how = {.for_us = RATE_ENDLESS};
-    const struct flag flags[] = {PAUSING_FLAGS(how), {.name = NULL}};
-    const struct action *action;
-    struct weir *w;
-    int chosen, operands, status = cli_parse(cli, flags, argc, argv, &operands);
+static const struct flag flags[] = {PAUSING_FLAGS, PAUSING_CREATE, {.name = NULL}};
 
-    if (status != 0)
-        return status;
-    chosen = cli_choose(cli, operands ? argv[0] : NULL);
-    if (chosen < 0 || pausing_read(cli, &how) < 0)
-        return cli->error.status;
-    action = &actions[chosen];
-    if (operands - 1 != action->operands)
-        return error_set(&cli->error, WEIR_EUSAGE, "type %s: takes %s; weir help type has examples",
-                         action->name, action->operands ? "the name of one type" : "nothing more");
-    if (!(w = cli_client(cli)))
-        return cli->error.status;
-    status = action->run(cli, w, &how, argv);
-    weir_free(w);
-    return status;
-}
-
-const struct command command_type = {.name = "type", .run = run_type, .actions = &ACTIONS(actions)};
+const struct command command_type = {
+    .name = "type", .run = cli_run, .flags = flags, .actions = &ACTIONS(actions), .check = pausing_check};

@@ -9,10 +9,6 @@
 #include "cli/document/text.h"
 #include "view/format.h"
 
-static int run_verify(struct cli *cli, int argc, char **argv);
-
-const struct command command_verify = {.name = "verify", .run = run_verify};
-
 static bool starts_hold(const struct verify *v)
 {
     return v->before_slot + v->after_slot + v->crowded == 0;
@@ -338,19 +334,18 @@ static int report(struct cli *cli, const struct verify *v)
     return status;
 }
 
-static int run_verify(struct cli *cli, int argc, char **argv)
+static int act(struct cli *cli, struct weir *w)
 {
     struct verify v;
-    int operands, status;
+    int status;
 
-    if (cli_parse(cli, NULL, argc, argv, &operands) < 0)
-        return cli->error.status;
-    if (operands == 0)
+    (void)w;
+    if (cli->operand_count == 0)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "verify: no trace; give the files that weir worker --trace wrote");
     status = verify_init(&v, &cli->error);
     if (status == 0)
-        status = read_traces(cli, &v, argv, operands);
+        status = read_traces(cli, &v, cli->operands, cli->operand_count);
     if (status == 0)
         status = report(cli, &v);
     if (status == 0)
@@ -358,3 +353,6 @@ static int run_verify(struct cli *cli, int argc, char **argv)
     verify_free(&v);
     return status;
 }
+
+const struct command command_verify = {
+    .name = "verify", .run = cli_run, .no_redis = true, .takes_operands = true, .act = act};

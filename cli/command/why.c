@@ -5,10 +5,6 @@
 #include "cli/commands.h"
 #include "view/status.h"
 
-static int run_why(struct cli *cli, int argc, char **argv);
-
-const struct command command_why = {.name = "why", .run = run_why};
-
 /* Says of a type, which is no job, what tells of it. */
 static int why_failed(struct cli *cli, struct weir *w, const char *name)
 {
@@ -26,27 +22,27 @@ static int why_failed(struct cli *cli, struct weir *w, const char *name)
     return cli_failed(cli, w);
 }
 
-static int run_why(struct cli *cli, int argc, char **argv)
+static int check(struct cli *cli)
 {
-    const struct flag flags[] = {{.name = NULL}};
-    struct weir *w;
-    json_t *why;
-    int operands, status = cli_parse(cli, flags, argc, argv, &operands);
+    return cli->operand_count == 1
+               ? 0
+               : error_set(&cli->error, WEIR_EUSAGE, "why: needs the ID of one job; weir enqueue prints it");
+}
 
-    if (status != 0)
-        return status;
-    if (operands != 1)
-        return error_set(&cli->error, WEIR_EUSAGE, "why: needs the ID of one job; weir enqueue prints it");
-    w = cli_client(cli);
-    if (!w)
-        return cli->error.status;
-    if (why_read(w, -1, argv[0], &why) < 0)
-        status = why_failed(cli, w, argv[0]);
+static int act(struct cli *cli, struct weir *w)
+{
+    json_t *why;
+    int status;
+
+    if (why_read(w, -1, cli->operands[0], &why) < 0)
+        status = why_failed(cli, w, cli->operands[0]);
     else if (cli->json)
         status = json_print(cli, job_document(why));
     else
         status = job_print(cli, job_document(why), answer_int(why, "now"));
     json_decref(why);
-    weir_free(w);
     return status;
 }
+
+const struct command command_why = {
+    .name = "why", .run = cli_run, .takes_operands = true, .check = check, .act = act};

@@ -34,12 +34,11 @@ static const struct column columns[] = {
     {.heading = NULL},
 };
 
-static int run_list(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which)
+static int run_list(struct cli *cli, struct weir *w)
 {
     struct status status;
     int rc = status_workers(w, &status);
 
-    (void)flags, (void)which;
     rc = rc < 0 ? cli_failed(cli, w)
                 : table_list(cli, columns, workers_document(&status), status.now_us,
                              "no worker runs; weir worker --exec TYPE=COMMAND starts one");
@@ -77,13 +76,15 @@ static int await_idle(struct cli *cli, struct weir *w, const char *which)
     return busy < 0 ? cli_failed(cli, w) : 0;
 }
 
+static struct workers_flags given;
+
 /* Orders all that are meant, and prints those that were ordered, whatever happened to others. */
-static int order(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which,
-                 const char *order)
+static int run_order(struct cli *cli, struct weir *w)
 {
+    const char *order = cli->action->name, *which = cli->operands[0];
     json_t *ordered, *worker;
     bool all = strcmp(which, "all") == 0;
-    int rc = cli_confirm(cli, flags->yes || !all, order, "have all workers of this namespace %s",
+    int rc = cli_confirm(cli, given.yes || !all, order, "have all workers of this namespace %s",
                          strcmp(order, "stop") == 0    ? "stop"
                          : strcmp(order, "quiet") == 0 ? "take no more jobs"
                                                        : "take jobs again"),
@@ -101,35 +102,18 @@ static int order(struct cli *cli, struct weir *w, const struct workers_flags *fl
     if (rc < 0)
         return cli_failed(cli, w);
     fflush(stdout);
-    return printed == 0 && flags->wait ? await_idle(cli, w, which) : printed;
-}
-
-static int run_quiet(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which)
-{
-    return order(cli, w, flags, which, "quiet");
-}
-
-static int run_resume(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which)
-{
-    return order(cli, w, flags, which, "resume");
-}
-
-static int run_stop(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which)
-{
-    return order(cli, w, flags, which, "stop");
+    return printed == 0 && given.wait ? await_idle(cli, w, which) : printed;
 }
 
 /* ---- The table */
 
-static const struct action {
-    const char *name, *flags;
-    int operands; /* behind the name */
-    int (*run)(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which);
-} actions[] = {
-    {"list", "", 0, run_list},
-    {"quiet", "wait yes", 1, run_quiet},
-    {"resume", "yes", 1, run_resume},
-    {"stop", "wait yes", 1, run_stop},
+#define WHICH "a worker's name, HOST:PID, HOST, or all"
+
+static const struct action actions[] = {
+    {"list", "", "nothing more", 0, 0, run_list},
+    {"quiet", "wait yes", WHICH, 1, 1, run_order},
+    {"resume", "yes", WHICH, 1, 1, run_order},
+    {"stop", "wait yes", WHICH, 1, 1, run_order},
 };
 
 const struct actions workers_actions = ACTIONS(actions);
@@ -164,9 +148,6 @@ static const char *flag_of_worker(const struct cli *cli)
 int workers_run(struct cli *cli, const struct workers_flags *flags, int argc, char **argv)
 {
     const char *other = flag_of_worker(cli);
-    const struct action *action;
-    struct weir *w;
-    int chosen, status;
 
     if (other && !is_action(argv[0]))
         return error_set(&cli->error, WEIR_EUSAGE,
@@ -183,17 +164,6 @@ int workers_run(struct cli *cli, const struct workers_flags *flags, int argc, ch
             "worker %.60s: types are named with their handlers, as --exec %.60s=./handler; or there are "
             "worker list, quiet, resume and stop",
             argv[0], argv[0]);
-    chosen = cli_choose(cli, argv[0]);
-    if (chosen < 0)
-        return cli->error.status;
-    action = &actions[chosen];
-    if (argc - 1 != action->operands)
-        return error_set(&cli->error, WEIR_EUSAGE, "worker %s: takes %s; weir help worker has examples",
-                         action->name,
-                         action->operands ? "a worker's name, HOST:PID, HOST, or all" : "nothing more");
-    if (!(w = cli_client(cli)))
-        return cli->error.status;
-    status = action->run(cli, w, flags, argv[1]);
-    weir_free(w);
-    return status;
+    given = *flags;
+    return cli_act(cli, argc, argv);
 }

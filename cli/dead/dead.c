@@ -5,25 +5,23 @@
 #include <string.h>
 
 #define IDS_MOST 1000
-#define LIMIT_DEFAULT 50
 #define FILTERS "type queue batch reason older newer"
 
-static const struct action {
-    const char *name, *flags;
-    int least, most; /* ids */
-    int (*run)(struct cli *cli, struct weir *w, const struct dead_flags *flags);
-} actions[] = {
-    {"list", FILTERS " group limit", 0, 0, dead_run_list},
-    {"show", "raw", 1, 1, dead_run_show},
-    {"retry", FILTERS " into all dry-run", 0, IDS_MOST, dead_run_retry},
-    {"remove", FILTERS " all dry-run yes", 0, IDS_MOST, dead_run_remove},
-    {"keep", "most bytes age dry-run yes", 0, 0, dead_run_keep},
+static const struct action actions[] = {
+    {"list", FILTERS " group limit", NULL, 0, 0, dead_run_list},
+    {"show", "raw", NULL, 1, 1, dead_run_show},
+    {"retry", FILTERS " into all dry-run", NULL, 0, IDS_MOST, dead_run_retry},
+    {"remove", FILTERS " all dry-run yes", NULL, 0, IDS_MOST, dead_run_remove},
+    {"keep", "most bytes age dry-run yes", NULL, 0, 0, dead_run_keep},
 };
 
 /* Checks that it is clear which jobs are meant. */
-static int check_choice(struct cli *cli, const struct action *action, const struct dead_flags *f, int ids)
+static int check_choice(struct cli *cli)
 {
+    const struct action *action = cli->action;
+    const struct dead_flags *f = &dead_given;
     const struct dead_filter *only = &f->filter;
+    int ids = cli->operand_count;
     bool chosen = ids > 0 || only->type || only->queue || only->batch || only->reason || only->older_us ||
                   only->newer_us;
 
@@ -52,8 +50,10 @@ static int check_choice(struct cli *cli, const struct action *action, const stru
     return 0;
 }
 
-static int check_values(struct cli *cli, const struct dead_flags *f)
+static int check_values(struct cli *cli)
 {
+    const struct dead_flags *f = &dead_given;
+
     if (cli_gave(cli, "older") && f->filter.older_us == 0)
         return error_set(&cli->error, WEIR_EUSAGE, "dead --older 0s: no time at all; give more");
     if (cli_gave(cli, "newer") && f->filter.newer_us == 0)
@@ -71,58 +71,35 @@ static int check_values(struct cli *cli, const struct dead_flags *f)
     return 0;
 }
 
-static int run_action(struct cli *cli, struct dead_flags *f, int argc, char **argv)
+static int check(struct cli *cli)
 {
-    const struct action *action;
-    int chosen = cli_choose(cli, argc ? argv[0] : NULL);
-    struct weir *w;
-    int status;
-
-    if (chosen < 0)
-        return cli->error.status;
-    action = &actions[chosen];
-    f->filter.ids = (const char *const *)argv + 1;
-    f->filter.id_count = (size_t)argc - 1;
-    if (check_values(cli, f) < 0 || check_choice(cli, action, f, argc - 1) < 0)
-        return cli->error.status;
-    w = cli_client(cli);
-    if (!w)
-        return cli->error.status;
-    status = action->run(cli, w, f);
-    weir_free(w);
-    return status;
+    dead_given.filter.ids = (const char *const *)cli->operands;
+    dead_given.filter.id_count = (size_t)cli->operand_count;
+    return check_values(cli) < 0 ? cli->error.status : check_choice(cli);
 }
 
-static int run_dead(struct cli *cli, int argc, char **argv)
-{
-    struct dead_flags f = {.limit = LIMIT_DEFAULT};
-    struct dead_filter *only = &f.filter;
-    const struct flag flags[] = {
-        {"type", 0, FLAG_TEXT, "TYPE", "of this type", &only->type},
-        {"queue", 0, FLAG_TEXT, "QUEUE", "of this queue", &only->queue},
-        {"batch", 0, FLAG_TEXT, "BATCH", "of this batch", &only->batch},
-        {"reason", 0, FLAG_TEXT, "TEXT", "with that in their reason", &only->reason},
-        {"older", 0, FLAG_AGO, "WHEN", "died at least that long ago: 2h, or a day: before today, 2026-11-28",
-         &only->older_us},
-        {"newer", 0, FLAG_AGO, "WHEN",
-         "died at most that long ago: 2h, or a day: since yesterday, 2026-11-28", &only->newer_us},
-        {"group", 0, FLAG_BOOL, NULL, "list: by type and reason, the largest first", &f.group},
-        {"limit", 0, FLAG_INT, "N", "list: at most so many lines; default 50, with --group 20", &f.limit},
-        {"raw", 0, FLAG_BOOL, NULL, "show: the bytes of its body, as they are", &f.raw},
-        {"into", 0, FLAG_TEXT, "QUEUE", "retry: into this queue, instead of each its own", &f.into},
-        {"all", 0, FLAG_BOOL, NULL, "retry, remove: all of them", &f.all},
-        {"most", 0, FLAG_INT, "N", "keep: at most so many jobs", &f.most},
-        {"bytes", 0, FLAG_TEXT, "SIZE", "keep: at most so many bytes, 2MiB to 1024GiB", &f.bytes},
-        {"age", 0, FLAG_DURATION, "DUR", "keep: for at most that time", &f.age_us},
-        {"dry-run", 0, FLAG_BOOL, NULL, "retry, remove, keep: say how many, change nothing", &f.dry_run},
-        {"yes", 'y', FLAG_BOOL, NULL, "remove, keep: do not ask; needed off a terminal", &f.yes},
-        {.name = NULL},
-    };
-    int operands;
+static const struct flag flags[] = {
+    {"type", 0, FLAG_TEXT, "TYPE", "of this type", &dead_given.filter.type},
+    {"queue", 0, FLAG_TEXT, "QUEUE", "of this queue", &dead_given.filter.queue},
+    {"batch", 0, FLAG_TEXT, "BATCH", "of this batch", &dead_given.filter.batch},
+    {"reason", 0, FLAG_TEXT, "TEXT", "with that in their reason", &dead_given.filter.reason},
+    {"older", 0, FLAG_AGO, "WHEN", "died at least that long ago: 2h, or a day: before today, 2026-11-28",
+     &dead_given.filter.older_us},
+    {"newer", 0, FLAG_AGO, "WHEN", "died at most that long ago: 2h, or a day: since yesterday, 2026-11-28",
+     &dead_given.filter.newer_us},
+    {"group", 0, FLAG_BOOL, NULL, "list: by type and reason, the largest first", &dead_given.group},
+    {"limit", 0, FLAG_INT, "N", "list: at most so many lines; default 50, with --group 20",
+     &dead_given.limit},
+    {"raw", 0, FLAG_BOOL, NULL, "show: the bytes of its body, as they are", &dead_given.raw},
+    {"into", 0, FLAG_TEXT, "QUEUE", "retry: into this queue, instead of each its own", &dead_given.into},
+    {"all", 0, FLAG_BOOL, NULL, "retry, remove: all of them", &dead_given.all},
+    {"most", 0, FLAG_INT, "N", "keep: at most so many jobs", &dead_given.most},
+    {"bytes", 0, FLAG_TEXT, "SIZE", "keep: at most so many bytes, 2MiB to 1024GiB", &dead_given.bytes},
+    {"age", 0, FLAG_DURATION, "DUR", "keep: for at most that time", &dead_given.age_us},
+    {"dry-run", 0, FLAG_BOOL, NULL, "retry, remove, keep: say how many, change nothing", &dead_given.dry_run},
+    {"yes", 'y', FLAG_BOOL, NULL, "remove, keep: do not ask; needed off a terminal", &dead_given.yes},
+    {.name = NULL},
+};
 
-    if (cli_parse(cli, flags, argc, argv, &operands) < 0)
-        return cli->error.status;
-    return run_action(cli, &f, operands, argv);
-}
-
-const struct command command_dead = {.name = "dead", .run = run_dead, .actions = &ACTIONS(actions)};
+const struct command command_dead = {
+    .name = "dead", .run = cli_run, .flags = flags, .actions = &ACTIONS(actions), .check = check};

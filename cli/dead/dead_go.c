@@ -1,5 +1,7 @@
 #include "cli/dead/dead.h"
 
+struct dead_flags dead_given = {.limit = 50};
+
 int dead_go(struct cli *cli, struct dead_walk *walk)
 {
     int status;

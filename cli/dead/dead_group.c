@@ -65,14 +65,14 @@ static int print(struct cli *cli, json_t *rows)
     return status;
 }
 
-int dead_run_groups(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+int dead_run_groups(struct cli *cli, struct weir *w)
 {
     json_t *groups = json_object(), *rows;
     struct dead_walk walk = {
-        .w = w, .verb = "count", .filter = flags->filter, .take = take_page, .arg = groups};
+        .w = w, .verb = "count", .filter = dead_given.filter, .take = take_page, .arg = groups};
     int status = dead_go(cli, &walk);
 
-    rows = dead_groups(groups, cli_gave(cli, "limit") ? (size_t)flags->limit : DEAD_GROUPS_SHOWN);
+    rows = dead_groups(groups, cli_gave(cli, "limit") ? (size_t)dead_given.limit : DEAD_GROUPS_SHOWN);
     if (status >= 0)
         status = rows ? print(cli, rows) : error_no_memory(&cli->error, "dead list");
     json_decref(rows);

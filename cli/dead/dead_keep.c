@@ -36,19 +36,19 @@ static int read_size(struct cli *cli, const char *text, int64_t *bytes)
                      "dead keep --bytes %.60s: not a size, or out of range; give 2MiB to 1024GiB", text);
 }
 
-static int read_wanted(struct cli *cli, const struct dead_flags *flags, struct dead_bounds *wanted)
+static int read_wanted(struct cli *cli, struct dead_bounds *wanted)
 {
     char age[32];
 
-    *wanted = (struct dead_bounds){.most = flags->most, .age_us = flags->age_us};
+    *wanted = (struct dead_bounds){.most = dead_given.most, .age_us = dead_given.age_us};
     if (cli_gave(cli, "most") && (wanted->most < 1 || wanted->most > MOST_MOST))
         return error_set(&cli->error, WEIR_EUSAGE, "dead keep --most %lld: out of range; give 1 to %d",
-                         flags->most, MOST_MOST);
+                         dead_given.most, MOST_MOST);
     if (cli_gave(cli, "age") && (wanted->age_us < AGE_LEAST_US || wanted->age_us > AGE_MOST_US)) {
         duration_format(wanted->age_us, age);
         return error_set(&cli->error, WEIR_EUSAGE, "dead keep --age %s: out of range; give 1s to 3650d", age);
     }
-    return flags->bytes ? read_size(cli, flags->bytes, &wanted->bytes) : 0;
+    return dead_given.bytes ? read_size(cli, dead_given.bytes, &wanted->bytes) : 0;
 }
 
 /* ---- What it says */
@@ -141,20 +141,19 @@ static int ask(struct cli *cli, struct weir *w, const struct dead_bounds *wanted
 }
 
 /* Logs "dead keep --most 5000 --age 7d". */
-static void note(struct weir *w, const struct dead_flags *flags)
+static void note(struct weir *w)
 {
     char most[40] = "", age[32] = "";
 
-    if (flags->most)
-        snprintf(most, sizeof most, " --most %lld", flags->most);
-    if (flags->age_us)
-        duration_format(flags->age_us, age);
-    rate_note(w, "dead keep%s%s%s%s%s", most, *age ? " --age " : "", age, flags->bytes ? " --bytes " : "",
-              flags->bytes ? flags->bytes : "");
+    if (dead_given.most)
+        snprintf(most, sizeof most, " --most %lld", dead_given.most);
+    if (dead_given.age_us)
+        duration_format(dead_given.age_us, age);
+    rate_note(w, "dead keep%s%s%s%s%s", most, *age ? " --age " : "", age, dead_given.bytes ? " --bytes " : "",
+              dead_given.bytes ? dead_given.bytes : "");
 }
 
-static int change(struct cli *cli, struct weir *w, const struct dead_flags *flags,
-                  const struct dead_bounds *wanted, json_t **kept)
+static int change(struct cli *cli, struct weir *w, const struct dead_bounds *wanted, json_t **kept)
 {
     char some[32], all[PHRASE_SIZE];
     int64_t forgets;
@@ -163,32 +162,32 @@ static int change(struct cli *cli, struct weir *w, const struct dead_flags *flag
 
     if (dead_count_beyond(w, -1, *kept, &forgets) < 0)
         return cli_failed(cli, w);
-    if (forgets > 0 && !flags->dry_run)
-        status = cli_confirm(cli, flags->yes, "dead keep", "forget %s of %s for good",
+    if (forgets > 0 && !dead_given.dry_run)
+        status = cli_confirm(cli, dead_given.yes, "dead keep", "forget %s of %s for good",
                              grouped((uint64_t)forgets, some),
                              counted(answer_int(*kept, "jobs"), "dead job", all));
-    if (status == 0 && !flags->dry_run)
+    if (status == 0 && !dead_given.dry_run)
         status = ask(cli, w, wanted, true, kept);
     if (status != 0)
         return status;
-    if (!flags->dry_run)
-        note(w, flags);
+    if (!dead_given.dry_run)
+        note(w);
     doc = kept_json(*kept);
     json_object_set_new(doc, "forgets", json_integer(forgets));
-    json_object_set_new(doc, "dry_run", json_boolean(flags->dry_run));
+    json_object_set_new(doc, "dry_run", json_boolean(dead_given.dry_run));
     return print_kept(cli, *kept, doc);
 }
 
-int dead_run_keep(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+int dead_run_keep(struct cli *cli, struct weir *w)
 {
     struct dead_bounds wanted;
     json_t *kept = NULL;
-    int status = read_wanted(cli, flags, &wanted);
+    int status = read_wanted(cli, &wanted);
 
     if (status == 0)
         status = ask(cli, w, &wanted, false, &kept);
     if (status == 0)
-        status = wanted.most || wanted.age_us || wanted.bytes ? change(cli, w, flags, &wanted, &kept)
+        status = wanted.most || wanted.age_us || wanted.bytes ? change(cli, w, &wanted, &kept)
                                                               : print_kept(cli, kept, kept_json(kept));
     json_decref(kept);
     return status;

@@ -22,7 +22,6 @@
 struct move {
     const char *verb, *done; /* "retry", "retried" */
     struct cli *cli;
-    const struct dead_flags *flags;
     json_t *reasons;             /* counted: as dead_groups_add() leaves them */
     json_t *missing;             /* the ids that were not met: an object */
     char batch[LIMIT_NAME_SIZE]; /* one that was cancelled, of those jobs; "" */
@@ -72,8 +71,8 @@ static int walk(struct move *m, struct weir *w, const char *verb)
 {
     struct dead_walk walk = {.w = w,
                              .verb = verb,
-                             .filter = m->flags->filter,
-                             .into = m->flags->into,
+                             .filter = dead_given.filter,
+                             .into = dead_given.into,
                              .take = take_page,
                              .arg = m};
     struct cli *cli = m->cli;
@@ -175,7 +174,7 @@ static int try_it(struct move *m, struct weir *w)
         return status;
     if (strcmp(m->verb, "retry") != 0)
         m->cancelled = 0;
-    if (strcmp(m->verb, "retry") != 0 || m->flags->into)
+    if (strcmp(m->verb, "retry") != 0 || dead_given.into)
         m->without_queue = 0;
     return print_move(m, json_pack("{s:b, s:I, s:I, s:I, s:o}", "dry_run", 1, "jobs",
                                    (json_int_t)(m->jobs - m->cancelled), "without_queue",
@@ -212,21 +211,21 @@ static int confirm(struct move *m, struct weir *w)
 
 static int run_move(struct move *m, struct weir *w)
 {
-    bool asks = strcmp(m->verb, "remove") == 0 && !m->flags->dry_run && !m->flags->yes;
+    bool asks = strcmp(m->verb, "remove") == 0 && !dead_given.dry_run && !dead_given.yes;
     int status = asks ? confirm(m, w) : 0;
 
     if (status == 0)
-        status = m->flags->dry_run ? try_it(m, w) : do_it(m, w);
+        status = dead_given.dry_run ? try_it(m, w) : do_it(m, w);
     free_walk(m);
     return status;
 }
 
-int dead_run_retry(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+int dead_run_retry(struct cli *cli, struct weir *w)
 {
-    return run_move(&(struct move){.verb = "retry", .done = "retried", .cli = cli, .flags = flags}, w);
+    return run_move(&(struct move){.verb = "retry", .done = "retried", .cli = cli}, w);
 }
 
-int dead_run_remove(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+int dead_run_remove(struct cli *cli, struct weir *w)
 {
-    return run_move(&(struct move){.verb = "remove", .done = "removed", .cli = cli, .flags = flags}, w);
+    return run_move(&(struct move){.verb = "remove", .done = "removed", .cli = cli}, w);
 }

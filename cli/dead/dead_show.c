@@ -74,21 +74,21 @@ static int list_page(const json_t *page, void *arg)
     return status;
 }
 
-int dead_run_list(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+int dead_run_list(struct cli *cli, struct weir *w)
 {
-    struct list list = {.cli = cli, .limit = flags->limit, .rows = json_array()};
+    struct list list = {.cli = cli, .limit = dead_given.limit, .rows = json_array()};
     struct dead_walk walk = {.w = w,
                              .verb = "list",
-                             .filter = flags->filter,
+                             .filter = dead_given.filter,
                              .body_bytes = cli->json ? INT32_MAX : 0,
                              .take = list_page,
                              .arg = &list};
     char shown[PHRASE_SIZE];
     int status;
 
-    if (flags->group) {
+    if (dead_given.group) {
         json_decref(list.rows);
-        return dead_run_groups(cli, w, flags);
+        return dead_run_groups(cli, w);
     }
     status = dead_go(cli, &walk);
     if (status >= 0)
@@ -181,12 +181,12 @@ static int show_page(const json_t *page, void *arg)
     return status;
 }
 
-int dead_run_show(struct cli *cli, struct weir *w, const struct dead_flags *flags)
+int dead_run_show(struct cli *cli, struct weir *w)
 {
-    struct view view = {.cli = cli, .raw = flags->raw};
+    struct view view = {.cli = cli, .raw = dead_given.raw};
     struct dead_walk walk = {.w = w,
                              .verb = "list",
-                             .filter = flags->filter,
+                             .filter = dead_given.filter,
                              .body_bytes = INT32_MAX,
                              .take = show_page,
                              .arg = &view};
@@ -195,6 +195,6 @@ int dead_run_show(struct cli *cli, struct weir *w, const struct dead_flags *flag
     if (status == 0 && !view.met)
         return error_set(&cli->error, WEIR_ENOTFOUND,
                          "dead show %.150s: not among the dead jobs; weir dead list names them",
-                         flags->filter.ids[0]);
+                         cli->operands[0]);
     return status;
 }

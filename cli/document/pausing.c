@@ -7,11 +7,13 @@
 #include "core/clock.h"
 #include "view/pause.h"
 
-int pausing_read(struct cli *cli, struct pausing *how)
+struct pausing pausing_given;
+
+int pausing_check(struct cli *cli)
 {
     if (!cli_gave(cli, "for"))
-        how->for_us = RATE_ENDLESS;
-    else if (how->for_us == 0)
+        pausing_given.for_us = RATE_ENDLESS;
+    else if (pausing_given.for_us == 0)
         return error_set(&cli->error, WEIR_EINPUT,
                          "%s pause --for 0s: no time at all; %s resume ends a pause", cli->command->name,
                          cli->command->name);
@@ -54,12 +56,13 @@ int pausing_print(struct cli *cli, const char *name, bool was, struct json_t *do
 }
 
 int pausing_change(struct cli *cli, struct weir *w,
-                   int (*pause)(struct weir *w, const char *name, const struct pausing *how, json_t **answer),
-                   const char *name, const struct pausing *how)
+                   int (*pause)(struct weir *w, const char *name, const struct pausing *how, json_t **answer))
 {
+    const char *name = cli->operands[0];
+    const struct pausing resume = {.for_us = RATE_RESUME};
     json_t *answer, *doc;
 
-    if (pause(w, name, how, &answer) < 0)
+    if (pause(w, name, strcmp(cli->action->name, "resume") == 0 ? &resume : &pausing_given, &answer) < 0)
         return cli_failed(cli, w);
     doc = pausing_document(name, answer);
     json_decref(answer);

@@ -17,7 +17,7 @@
 
 #define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
 
-/* ---- The actions that change something: argv[0] is the action's name, argv ends with NULL */
+/* ---- The actions that change something */
 
 static void print_rules(const json_t *doc)
 {
@@ -31,9 +31,10 @@ static void print_rules(const json_t *doc)
     }
 }
 
-static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+static int run_set(struct cli *cli, struct weir *w)
 {
-    char *rules = rate_join(argv + 2);
+    const char *name = cli->operands[0];
+    char *rules = rate_join(cli->operands + 1);
     char dropped[RULE_PATH_SIZE];
     struct rule_set kept;
     json_t *doc;
@@ -41,78 +42,41 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
 
     if (!rules)
         return error_no_memory(&cli->error, "rate");
-    status = rate_set(w, argv[1], rules, flags->dry_run, &kept, dropped);
+    status = rate_set(w, name, rules, rate_given.dry_run, &kept, dropped);
     free(rules);
     if (status < 0)
         return cli_failed(cli, w);
-    if (flags->dry_run)
-        return rate_print_dry(cli, w, argv[1], &kept, dropped);
-    doc = rate_set_document(argv[1], &kept, dropped);
+    if (rate_given.dry_run)
+        return rate_print_dry(cli, w, name, &kept, dropped);
+    doc = rate_set_document(name, &kept, dropped);
     if (cli->json)
         return json_print(cli, doc);
     print_rules(doc);
-    rate_print_dropped(argv[1], dropped, argv[2]);
+    rate_print_dropped(name, dropped, cli->operands[1]);
     json_decref(doc);
     return 0;
 }
 
-static int print_use(struct cli *cli, char **argv, const char *limits, long long cost)
+static int run_use(struct cli *cli, struct weir *w)
 {
-    if (cli->json)
-        return json_print(cli, rate_use_json(argv));
-    if (*limits)
-        output("%s: now also held by %s\n", argv[1], limits);
-    if (cost)
-        output("%s: a job costs %lld\n", argv[1], cost);
-    return 0;
+    return rate_change_use(cli, w, true);
 }
 
-static int run_use(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+static int run_weight(struct cli *cli, struct weir *w)
 {
-    char *limits = rate_join(argv + 2);
-    int status;
-
-    if (!limits)
-        return error_no_memory(&cli->error, "rate");
-    status = rate_use(w, argv[1], true, limits, flags->cost);
-    status = status < 0 ? cli_failed(cli, w) : print_use(cli, argv, limits, flags->cost);
-    free(limits);
-    return status;
-}
-
-static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
-{
+    const char *name = cli->operands[0], *key = cli->operands[1], *number = cli->operands[2];
     char *end, starts[PHRASE_SIZE];
-    long weight = strtol(argv[3], &end, 10);
+    long weight = strtol(number, &end, 10);
 
-    (void)flags;
-    if (end == argv[3] || *end || weight < 1 || weight > RATE_WEIGHT_MOST)
+    if (end == number || *end || weight < 1 || weight > RATE_WEIGHT_MOST)
         return error_set(&cli->error, WEIR_EINPUT, "rate weight %.60s: not a valid weight; give 1 to %d",
-                         argv[3], RATE_WEIGHT_MOST);
-    if (weir_rate_weight(w, argv[1], argv[2], (int)weight) < 0)
+                         number, RATE_WEIGHT_MOST);
+    if (weir_rate_weight(w, name, key, (int)weight) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s,s:o,s:i}", "name", argv[1], "key", text_word(argv[2]),
-                                         "weight", (int)weight));
-    output("%s: %s has %s for one of a key without a weight\n", argv[1], argv[2],
-           counted(weight, "start", starts));
-    return 0;
-}
-
-/* Reads for how long: the operand, or --for. */
-static int read_pause(struct cli *cli, const char *span, struct pausing *how)
-{
-    struct error why;
-
-    if (span && cli_gave(cli, "for"))
-        return error_set(&cli->error, WEIR_EUSAGE, "rate pause: %.60s and --for: give one of them", span);
-    if (!span)
-        return pausing_read(cli, how);
-    if (duration_parse(span, &how->for_us, &why) < 0)
-        return error_set(&cli->error, WEIR_EINPUT, "rate pause: %s", why.text);
-    if (how->for_us == 0)
-        return error_set(&cli->error, WEIR_EINPUT,
-                         "rate pause %.60s: no time at all; rate resume ends a pause", span);
+        return json_print(
+            cli, json_pack("{s:s,s:o,s:i}", "name", name, "key", text_word(key), "weight", (int)weight));
+    output("%s: %s has %s for one of a key without a weight\n", name, key, counted(weight, "start", starts));
     return 0;
 }
 
@@ -133,29 +97,19 @@ static int change_pause(struct cli *cli, struct weir *w, const char *name, const
     return pausing_print(cli, name, was, doc);
 }
 
-static int run_pause(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+static int run_pause(struct cli *cli, struct weir *w)
 {
-    struct pausing how = flags->pausing;
-
-    if (read_pause(cli, argv[2], &how) < 0)
-        return cli->error.status;
-    return change_pause(cli, w, argv[1], &how);
+    return change_pause(cli, w, cli->operands[0], &pausing_given);
 }
 
-static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+static int run_resume(struct cli *cli, struct weir *w)
 {
-    (void)flags;
-    return change_pause(cli, w, argv[1], &(struct pausing){.for_us = RATE_RESUME});
+    return change_pause(cli, w, cli->operands[0], &(struct pausing){.for_us = RATE_RESUME});
 }
 
-static const struct action {
-    const char *name, *flags;
-    const char *operands;
-    int least, most; /* operands */
-    int (*run)(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
-} actions[] = {
+static const struct action actions[] = {
     {"set", "dry-run", "NAME RULE...", 2, OPERANDS_MAX, run_set},
-    {"use", "cost", "TYPE NAME...", 2, OPERANDS_MAX, run_use},
+    {"use", "cost", "TYPE NAME...", 1, OPERANDS_MAX, run_use},
     {"unuse", "dry-run yes", "TYPE NAME...", 2, OPERANDS_MAX, rate_run_unuse},
     {"weight", "", "NAME KEY N", 3, 3, run_weight},
     {"pause", "for reason", "NAME or NAME/KEY, and perhaps a DURATION", 1, 2, run_pause},
@@ -167,78 +121,59 @@ static const struct action {
     {"log", "", "nothing more", 0, 0, rate_run_log},
 };
 
-/* Checks that there are as many operands as the action takes. A cost alone is enough for use. */
-static int check_operands(struct cli *cli, const struct action *action, int operands)
-{
-    if (operands >= action->least - cli_gave(cli, "cost") && operands <= action->most)
-        return 0;
-    return error_set(&cli->error, WEIR_EUSAGE, "rate %s: takes %s; weir help rate has examples", action->name,
-                     action->operands);
-}
+static const struct flag flags[] = {
+    {"dry-run", 0, FLAG_BOOL, NULL,
+     "change nothing; set: show when the waiting jobs would start; unuse, remove: how many would start at "
+     "once",
+     &rate_given.dry_run},
+    {"yes", 'y', FLAG_BOOL, NULL, "unuse, remove: do not ask; needed off a terminal", &rate_given.yes},
+    {"cost", 0, FLAG_INT, "N", "use: the slots that a job takes", &rate_given.cost},
+    PAUSING_FLAGS,
+    {"top", 0, FLAG_INT, "N", "keys: at most so many, 1 to 100; default 20", &rate_given.top},
+    {"verbose", 'v', FLAG_BOOL, NULL, "show: T, tau and TAT too", &rate_given.verbose},
+    {.name = NULL},
+};
 
-/* A word such as -1/s is meant for a rule and would be taken for a flag. */
-static int check_negative(struct cli *cli, char **argv)
+/* Reads for how long: the operand span, or --for. */
+static int check_pause(struct cli *cli)
 {
-    struct rule rule;
+    const char *span = cli->operands[1];
+    struct error why;
 
-    for (; *argv; argv++)
-        if ((*argv)[0] == '-' && isdigit((unsigned char)(*argv)[1]) && strchr(*argv, '/') &&
-            rule_parse(*argv, &rule, &cli->error) < 0)
-            return cli->error.status;
+    if (span && cli_gave(cli, "for"))
+        return error_set(&cli->error, WEIR_EUSAGE, "rate pause: %.60s and --for: give one of them", span);
+    if (!span)
+        return pausing_check(cli);
+    if (duration_parse(span, &pausing_given.for_us, &why) < 0)
+        return error_set(&cli->error, WEIR_EINPUT, "rate pause: %s", why.text);
+    if (pausing_given.for_us == 0)
+        return error_set(&cli->error, WEIR_EINPUT,
+                         "rate pause %.60s: no time at all; rate resume ends a pause", span);
     return 0;
 }
 
-static int run_rate(struct cli *cli, int argc, char **argv)
+/* A cost alone is enough for use. */
+static int check(struct cli *cli)
 {
-    struct rate_flags given = {.top = RATE_KEYS_SHOWN};
-    const struct flag flags[] = {{.name = "dry-run",
-                                  .kind = FLAG_BOOL,
-                                  .help = "change nothing; set: show when the waiting jobs would start; "
-                                          "unuse, remove: how many would start at once",
-                                  .target = &given.dry_run},
-                                 {.name = "yes",
-                                  .letter = 'y',
-                                  .kind = FLAG_BOOL,
-                                  .help = "unuse, remove: do not ask; needed off a terminal",
-                                  .target = &given.yes},
-                                 {.name = "cost",
-                                  .kind = FLAG_INT,
-                                  .value = "N",
-                                  .help = "use: the slots that a job takes",
-                                  .target = &given.cost},
-                                 PAUSING_TIME_FLAGS(given.pausing),
-                                 {.name = "top",
-                                  .kind = FLAG_INT,
-                                  .value = "N",
-                                  .help = "keys: at most so many, 1 to 100; default 20",
-                                  .target = &given.top},
-                                 {.name = "verbose",
-                                  .letter = 'v',
-                                  .kind = FLAG_BOOL,
-                                  .help = "show: T, tau and TAT too",
-                                  .target = &given.verbose},
-                                 {.name = NULL}};
-    const struct action *action;
-    struct weir *w;
-    int chosen, operands, status;
-
-    if (check_negative(cli, argv) < 0 || cli_parse(cli, flags, argc, argv, &operands) < 0)
-        return cli->error.status;
-    if (cli_gave(cli, "cost") && given.cost < 1)
+    if (cli_gave(cli, "cost") && rate_given.cost < 1)
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "rate use --cost %lld: below 1; give the slots a job takes", given.cost);
-    chosen = cli_choose(cli, operands ? argv[0] : NULL);
-    if (chosen < 0)
-        return cli->error.status;
-    action = &actions[chosen];
-    if (check_operands(cli, action, operands - 1) < 0)
-        return cli->error.status;
-    w = cli_client(cli);
-    if (!w)
-        return cli->error.status;
-    status = action->run(cli, w, &given, argv);
-    weir_free(w);
-    return status;
+                         "rate use --cost %lld: below 1; give the slots a job takes", rate_given.cost);
+    if (cli->action->run == run_use && cli->operand_count == 1 && !cli_gave(cli, "cost"))
+        return cli_takes(cli);
+    return cli->action->run == run_pause ? check_pause(cli) : 0;
 }
 
-const struct command command_rate = {.name = "rate", .run = run_rate, .actions = &ACTIONS(actions)};
+/* A word such as -1/s is meant for a rule and would be taken for a flag. */
+static int run_rate(struct cli *cli, int argc, char **argv)
+{
+    struct rule rule;
+
+    for (char **word = argv; *word; word++)
+        if ((*word)[0] == '-' && isdigit((unsigned char)(*word)[1]) && strchr(*word, '/') &&
+            rule_parse(*word, &rule, &cli->error) < 0)
+            return cli->error.status;
+    return cli_run(cli, argc, argv);
+}
+
+const struct command command_rate = {
+    .name = "rate", .run = run_rate, .flags = flags, .actions = &ACTIONS(actions), .check = check};

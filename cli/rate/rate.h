@@ -10,23 +10,23 @@
 struct rate_flags {
     bool dry_run, yes, verbose;
     long long cost; /* 0: not given */
-    struct pausing pausing;
     long long top;
 };
+extern struct rate_flags rate_given;
 
 /* cli/rate/rate_words.c. The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
 char *rate_join(char **argv);
-/* Makes what rate use and unuse say; argv: the action, the type, the limits, NULL. */
-json_t *rate_use_json(char **argv);
+/* Has a type use limits, or no longer, as the operands and --cost say, and prints that. */
+WEIR_CHECKED int rate_change_use(struct cli *cli, struct weir *w, bool use);
 /* Says that the new rules, the first of which is rule, tell jobs apart no more by what the old ones did; "": says nothing. */
 void rate_print_dropped(const char *name, const char *dropped, const char *rule);
 
-/* cli/rate/rate_show.c: argv[0] is the action's name. */
-int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
-int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
+/* cli/rate/rate_show.c */
+int rate_run_list(struct cli *cli, struct weir *w);
+int rate_run_show(struct cli *cli, struct weir *w);
 /* Prints what people have done, all of it or what concerns limits and types. */
 WEIR_CHECKED int rate_print_log(struct cli *cli, struct weir *w, bool all);
-int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
+int rate_run_log(struct cli *cli, struct weir *w);
 /* Puts "at most 10 in any 1s for each key", of a rule's document. */
 void rate_put_most(FILE *to, const json_t *rule);
 /* Writes "now", "in 8m 2s (20:14:05)", or, of GATE_NEVER, "when others end". */
@@ -35,11 +35,11 @@ void rate_format_when(int64_t now_us, int64_t us, char out[96]);
 void rate_put_end(FILE *to, const json_t *at, const json_t *because, int64_t now_us);
 
 /* cli/rate/rate_keys.c */
-int rate_run_keys(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
+int rate_run_keys(struct cli *cli, struct weir *w);
 
 /* cli/rate/rate_release.c: rate remove and rate unuse, which let go what waits there. */
-int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
-int rate_run_unuse(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
+int rate_run_remove(struct cli *cli, struct weir *w);
+int rate_run_unuse(struct cli *cli, struct weir *w);
 
 /* cli/rate/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
 int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept,

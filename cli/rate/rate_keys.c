@@ -76,18 +76,18 @@ static int print_keys(struct cli *cli, json_t *doc, int64_t now_us)
     return status;
 }
 
-int rate_run_keys(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+int rate_run_keys(struct cli *cli, struct weir *w)
 {
     char limit[RATE_LIMIT_SIZE];
     const char *key;
     int64_t now_us;
     json_t *doc;
 
-    if (flags->top < 1 || flags->top > RATE_KEYS_MOST)
-        return error_set(&cli->error, WEIR_EUSAGE, "rate keys --top %lld: must be 1 to %d", flags->top,
+    if (rate_given.top < 1 || rate_given.top > RATE_KEYS_MOST)
+        return error_set(&cli->error, WEIR_EUSAGE, "rate keys --top %lld: must be 1 to %d", rate_given.top,
                          RATE_KEYS_MOST);
-    rate_part(argv[1], limit, &key);
-    if (view_rate_keys(w, limit, (int)flags->top, key, &doc, &now_us) < 0)
+    rate_part(cli->operands[0], limit, &key);
+    if (view_rate_keys(w, limit, (int)rate_given.top, key, &doc, &now_us) < 0)
         return cli_failed(cli, w);
     return print_keys(cli, doc, now_us);
 }

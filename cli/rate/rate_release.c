@@ -1,6 +1,5 @@
 /* weir rate remove and rate unuse: what a limit holds no longer starts at once, so both count first and ask.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/confirm.h"
@@ -77,14 +76,13 @@ static int count_release(struct weir *w, const char *type, char **names, struct 
     return status;
 }
 
-static int confirm(struct cli *cli, struct weir *w, const struct rate_flags *flags, const char *type,
-                   char **names)
+static int confirm(struct cli *cli, struct weir *w, const char *type, char **names)
 {
     const char *action = type ? "rate unuse" : "rate remove";
     char jobs[PHRASE_SIZE], then[96];
     struct release r;
 
-    if (flags->yes)
+    if (rate_given.yes)
         return 0;
     if (count_release(w, type, names, &r) < 0)
         return cli_failed(cli, w);
@@ -110,44 +108,29 @@ static int print_dry(struct cli *cli, struct weir *w, const char *type, char **n
     return 0;
 }
 
-int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+int rate_run_remove(struct cli *cli, struct weir *w)
 {
-    if (rate_remove(w, argv[1], true) < 0)
+    const char *name = cli->operands[0];
+
+    if (rate_remove(w, name, true) < 0)
         return cli_failed(cli, w);
-    if (flags->dry_run)
-        return print_dry(cli, w, NULL, argv + 1);
-    if (confirm(cli, w, flags, NULL, argv + 1) < 0)
+    if (rate_given.dry_run)
+        return print_dry(cli, w, NULL, cli->operands);
+    if (confirm(cli, w, NULL, cli->operands) < 0)
         return cli->error.status;
-    if (rate_remove(w, argv[1], false) < 0)
+    if (rate_remove(w, name, false) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli, json_pack("{s:s,s:s}", "name", argv[1], "action", argv[0]));
-    output("%s: removed; the type of that name runs without it\n", argv[1]);
+        return json_print(cli, json_pack("{s:s,s:s}", "name", name, "action", cli->action->name));
+    output("%s: removed; the type of that name runs without it\n", name);
     return 0;
 }
 
-static int print_unuse(struct cli *cli, char **argv, const char *limits)
+int rate_run_unuse(struct cli *cli, struct weir *w)
 {
-    if (cli->json)
-        return json_print(cli, rate_use_json(argv));
-    output("%s: no longer held by %s\n", argv[1], limits);
-    return 0;
-}
-
-int rate_run_unuse(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
-{
-    char *limits;
-    int status;
-
-    if (flags->dry_run)
-        return print_dry(cli, w, argv[1], argv + 2);
-    if (confirm(cli, w, flags, argv[1], argv + 2) < 0)
+    if (rate_given.dry_run)
+        return print_dry(cli, w, cli->operands[0], cli->operands + 1);
+    if (confirm(cli, w, cli->operands[0], cli->operands + 1) < 0)
         return cli->error.status;
-    limits = rate_join(argv + 2);
-    if (!limits)
-        return error_no_memory(&cli->error, "rate");
-    status = rate_use(w, argv[1], false, limits, 0);
-    status = status < 0 ? cli_failed(cli, w) : print_unuse(cli, argv, limits);
-    free(limits);
-    return status;
+    return rate_change_use(cli, w, false);
 }

@@ -347,11 +347,12 @@ static int show(struct cli *cli, struct weir *w, const struct limits *limits, co
     return status;
 }
 
-int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+int rate_run_show(struct cli *cli, struct weir *w)
 {
     struct limits limits;
-    int status = limits_look(w, argv[1], &limits) < 0 ? cli_failed(cli, w)
-                                                      : show(cli, w, &limits, argv[1], flags->verbose);
+    int status = limits_look(w, cli->operands[0], &limits) < 0
+                     ? cli_failed(cli, w)
+                     : show(cli, w, &limits, cli->operands[0], rate_given.verbose);
 
     limits_free(&limits);
     return status;
@@ -411,12 +412,11 @@ static const struct column columns[] = {
     {.heading = NULL},
 };
 
-int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+int rate_run_list(struct cli *cli, struct weir *w)
 {
     int64_t now_us;
     json_t *rows;
 
-    (void)flags, (void)argv;
     if (view_rates(w, &rows, &now_us) < 0)
         return cli_failed(cli, w);
     return table_list(cli, columns, rows, now_us, "no limits yet; weir rate set NAME RULE sets one");
@@ -443,8 +443,7 @@ int rate_print_log(struct cli *cli, struct weir *w, bool all)
     return status == 0 && failed ? cli_failed(cli, w) : status;
 }
 
-int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+int rate_run_log(struct cli *cli, struct weir *w)
 {
-    (void)flags, (void)argv;
     return rate_print_log(cli, w, false);
 }
