@@ -106,9 +106,9 @@ SCENE_TEST(test_what_is_no_search)
 {
     static const char *const cases[][2] = {
         {"stat:parked", "search stat: no such field; did you mean state:?"},
-        {"colour:red",
-         "search colour: no such field; there are type queue key batch id state worker enqueued died "
-         "due reason args.PATH"},
+        {"colour:red", "search colour: no such field; there are type queue key batch schedule id state "
+                       "worker enqueued died "
+                       "due reason args.PATH"},
         {"args:1", "search args: no such field"},
         {"args.:1", "search args.: no such field"},
         {"args.a..b:1", "search args.a..b: no such field"},

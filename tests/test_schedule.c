@@ -173,6 +173,61 @@ TEST_WITH(test_a_paused_schedule_enqueues_nothing, begin, NULL)
     assert_int_equal(redis_number("LLEN", QUEUE), 1);
 }
 
+/* ---- Its last runs */
+
+static void expect_fired(const char *text)
+{
+    expect_text(text, "HGET", PREFIX "fired", "tick");
+}
+
+/* Of a schedule of each second: the ten that end so many seconds after the first. */
+static void expect_fired_until(int seconds)
+{
+    char text[400] = "default t";
+
+    for (int i = seconds; i > seconds - 10; i--)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %lld tick.%lld",
+                 (long long)(FIRST_US + i * SECOND_US), (long long)(FIRST_S + i));
+    expect_fired(text);
+}
+
+/* Those that were skipped too; ten at most, whatever a fire enqueues; those of other jobs go, and all with the schedule. */
+TEST_WITH(test_the_last_runs_are_kept, begin, NULL)
+{
+    struct told told;
+
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+    assert_int_equal(fire_all(), 1);
+    expect_fired("default t 1795000020000000 tick.1795000020");
+    must(ask_line("schedule_pause tick 90000000 _ 0 pause tests"));
+    turns.now_us += MINUTE_US;
+    assert_int_equal(fire_all(), 1);
+    expect_fired("default t 1795000080000000 - 1795000020000000 tick.1795000020");
+    must(ask_line("schedule_ran tick default t tick.own"));
+    expect_fired("default t 1795000080000000 tick.own 1795000080000000 - 1795000020000000 tick.1795000020");
+    must(ask_line("schedule_ran tick low t tick.other"));
+    expect_fired("low t 1795000080000000 tick.other");
+    must(ask_line("schedule_ran none low t none.1"));
+    assert_true(json_is_false(json_object_get(turns.answer, "known")));
+    assert_int_equal(redis_number("HLEN", PREFIX "fired"), 1);
+    assert_true(ask_line("schedule_ran tick low t") < 0);
+
+    must(ask_line("schedule_remove tick"));
+    assert_int_equal(redis_number("EXISTS", PREFIX "fired"), 0);
+    add("tick", "every 1s", WEIR_MISSED_ALL, FIRST_US);
+    turns.now_us = FIRST_US + 11 * SECOND_US;
+    assert_int_equal(fire_all(), 1);
+    expect_fired_until(11);
+    turns.now_us += SECOND_US;
+    assert_int_equal(fire_all(), 1);
+    expect_fired_until(12);
+
+    redis_do("SET", PREFIX "fired", "x"); /* nothing is noted there */
+    turns.now_us += SECOND_US;
+    told = told_of(0);
+    assert_int_equal(fire(&told), 1);
+}
+
 /* Due schedules that nobody fires keep no job waiting, and not all of them are named at once. */
 TEST_WITH(test_many_schedules_keep_nobody_waiting, begin, NULL)
 {
@@ -650,9 +705,9 @@ STAGE_TEST(test_one_of_its_jobs_now)
                 "--timeout 5m"),
         0);
     assert_int_equal(weir(s, "schedule run a"), 0);
-    assert_int_equal(strlen(o.out), 17);
+    assert_int_equal(strlen(o.out), strlen("a.") + 17);
     snprintf(expected, sizeof expected,
-             "{\"id\":\"%.16s\",\"type\":\"sum\",\"key\":\"k\",\"cost\":2,\"args\":{\"a\":[]},"
+             "{\"id\":\"%.18s\",\"type\":\"sum\",\"key\":\"k\",\"cost\":2,\"args\":{\"a\":[]},"
              "\"max_attempts\":3,\"timeout\":300.000000}",
              o.out);
     body = server_ask(&s->server, "LINDEX", stage_key(s, "queue:low"), "0", NULL);
@@ -661,6 +716,64 @@ STAGE_TEST(test_one_of_its_jobs_now)
     assert_int_equal(stage_number(s, "ZCARD", stage_key(s, "later")), 1);
     assert_int_equal(weir(s, "schedule remove a"), 0);
     assert_int_equal(stage_number(s, "EXISTS", stage_key(s, "later")), 0);
+}
+
+/* Runs of schedule a by its document, the newest first: "waiting done ...". */
+static char *how_they_ended(struct stage *s)
+{
+    json_t *doc, *runs;
+    char text[200] = "";
+
+    assert_int_equal(weir(s, "schedule show a --json"), 0);
+    doc = json_loads(o.out, 0, NULL);
+    runs = json_object_get(doc, "runs");
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *run = json_array_get(runs, i);
+        const char *outcome = json_string_value(json_object_get(run, "outcome"));
+
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
+                 outcome ? outcome : json_string_value(json_object_get(run, "state")));
+    }
+    json_decref(doc);
+    return textf("%s", text);
+}
+
+/* By where its jobs are, and what is kept of them; those of a schedule of nearly the same name are others. */
+STAGE_TEST(test_how_its_last_runs_ended)
+{
+    char gone[19], line[64];
+    pid_t worker;
+
+    assert_int_equal(weir(s, "schedule add a @daily ends --max-attempts 1"), 0);
+    assert_int_equal(weir(s, "schedule add a.b @daily ends"), 0);
+    assert_string_equal(how_they_ended(s), "");
+    assert_int_equal(weir(s, "schedule run a"), 0);
+    worker = stage_weir(s, "fails", "--exec", "ends=/bin/false", NULL);
+    await(stage_stat(s, "ends", "dead") == 1);
+    stage_end(worker);
+    assert_int_equal(weir(s, "schedule run a"), 0);
+    worker = stage_weir(s, "keeps", "--exec", "ends=/bin/true", "--keep", "ends=1h", NULL);
+    await(stage_stat(s, "ends", "done") == 1);
+    stage_end(worker);
+    assert_int_equal(weir(s, "schedule run a"), 0);
+    snprintf(gone, sizeof gone, "%.18s", o.out);
+    assert_int_equal(weir(s, "schedule run a"), 0);
+    assert_int_equal(weir(s, "schedule run a.b"), 0);
+    snprintf(line, sizeof line, "job cancel %s", gone);
+    assert_int_equal(weir(s, line), 0);
+    assert_string_equal(how_they_ended(s), "waiting gone done dead");
+
+    assert_int_equal(weir(s, "job list schedule:a state:waiting,dead --json"), 0);
+    assert_null(strstr(o.out, "a.b."));
+    assert_non_null(strstr(o.out, "\"state\":\"waiting\""));
+    assert_non_null(strstr(o.out, "\"state\":\"dead\""));
+
+    snprintf(line, sizeof line, "%s", stage_key(s, "id:"));
+    strcat(line, gone);
+    stage_do(s, "DEL", line);
+    snprintf(line, sizeof line, "job show %s", gone); /* that it was enqueued is known all the same */
+    assert_int_equal(weir(s, line), 66);
+    assert_non_null(strstr(o.err, "no such job here any more"));
 }
 
 /* On a terminal it asks; elsewhere, or with --yes, it does not. */

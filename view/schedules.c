@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/clock.h"
+#include "queue/inspect/job_list.h"
 #include "view/pause.h"
 #include "view/text.h"
 #include "view/write.h"
@@ -37,6 +39,96 @@ json_t *schedule_document(const struct schedule_row *row)
     json_object_set_new(doc, "next", next);
     return doc;
 }
+
+/* ---- Its last runs */
+
+#define LIVE_MOST                                                                                            \
+    1000        /* of its jobs that are looked for: those of its last runs, and others that wait with them */
+#define LOOKS 2 /* a job that moves may be passed over */
+
+static const struct member run_members[] = {MEMBER("at", TIME),
+                                            MEMBER("id", WORD),
+                                            MEMBER("state", WORD),
+                                            MEMBER("outcome", WORD, .optional = true),
+                                            MEMBER("since", TIME, .optional = true),
+                                            {.name = NULL}};
+
+/* Adds to found those of its jobs that are in Redis, by their ids. *all: everything was looked at. */
+static int find_live(struct weir *w, const char *name, const json_t *fired, int64_t until_us, json_t *found,
+                     bool *all)
+{
+    struct job_search search = {.count = 0};
+    const struct job_bounds most = {.looked_at = JOB_BOUND_MOST, .jobs = LIVE_MOST, .until_us = until_us};
+    json_t *page = NULL;
+    int status = job_search_add(&search, "schedule", name, &w->error);
+
+    if (status == 0)
+        status = job_search_add(&search, "queue", answer_text(fired, "queue"), &w->error);
+    if (status == 0)
+        status = job_search_add(&search, "type", answer_text(fired, "type"), &w->error);
+    if (status == 0)
+        status = job_list_page(w, -1, &search, NULL, &most, &page);
+    for (size_t i = 0; i < json_array_size(json_object_get(page, "jobs")); i++) {
+        json_t *job = json_array_get(json_object_get(page, "jobs"), i);
+
+        json_object_set(found, answer_text(job, "id"), job);
+    }
+    *all = page && !json_object_get(page, "next");
+    json_decref(page);
+    return status;
+}
+
+/* Returns how many runs have a job that was not found. */
+static int count_missing(const json_t *runs, const json_t *found)
+{
+    int missing = 0;
+
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *run = json_array_get(runs, i);
+
+        missing += json_object_get(run, "id") && !json_object_get(run, "outcome") &&
+                   !json_object_get(found, answer_text(run, "id"));
+    }
+    return missing;
+}
+
+/* Where nobody knows yet, it says no state. */
+static void tell_state(json_t *run, const json_t *found, bool all)
+{
+    const json_t *job = json_object_get(found, answer_text(run, "id"));
+    const char *state = !json_object_get(run, "id")       ? "skipped"
+                        : json_object_get(run, "outcome") ? "finished"
+                        : job                             ? answer_text(job, "state")
+                        : all                             ? "gone"
+                                                          : NULL;
+
+    if (state)
+        json_object_set_new(run, "state", json_string(state));
+    if (job && json_object_get(job, "since"))
+        json_object_set(run, "since", json_object_get(job, "since"));
+}
+
+int view_schedule_runs(struct weir *w, const struct schedule_row *row, json_t **doc)
+{
+    json_t *runs = json_object_get(row->s.fired, "runs"), *found = json_object(), *made;
+    int64_t until_us = clock_mono_us() + JOB_LOOK_US;
+    bool all = true;
+    int status = 0;
+
+    *doc = NULL;
+    for (int look = 0; look < LOOKS && status == 0 && all && count_missing(runs, found) > 0; look++)
+        status = find_live(w, row->name, row->s.fired, until_us, found, &all);
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        tell_state(json_array_get(runs, i), found, all);
+    json_decref(found);
+    if (status < 0)
+        return status;
+    made = schedule_document(row);
+    json_object_set_new(made, "runs", runs ? document_list(runs, run_members) : json_array());
+    return document_done(w, made, doc);
+}
+
+/* ---- All, and one */
 
 struct list {
     json_t *rows; /* by name: one may come twice */
@@ -83,7 +175,7 @@ int view_schedule(struct weir *w, const char *name, json_t **doc)
         status = row.status;
     }
     if (status == 0)
-        status = document_done(w, schedule_document(&row), doc);
+        status = view_schedule_runs(w, &row, doc);
     if (status == 0)
         view_add_body(*doc, row.s.job);
     schedule_free(&row.s);

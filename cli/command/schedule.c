@@ -103,6 +103,18 @@ static void put_next(FILE *to, const json_t *doc, int64_t now_us)
     zone_free(zone);
 }
 
+static void put_how(FILE *to, const json_t *run, int64_t now_us)
+{
+    const char *state = answer_text(run, "state");
+
+    (void)now_us;
+    output_to(to, "%s",
+              *answer_text(run, "outcome") ? answer_text(run, "outcome")
+              : strcmp(state, "gone") == 0 ? "gone: done, cancelled or removed"
+              : *state                     ? state
+                                           : "not found yet: weir job show looks further");
+}
+
 static const struct column sheet[] = {
     COLUMN("schedule", "name"),
     {.heading = "paused", .put = put_pause, .drop = 1},
@@ -113,6 +125,13 @@ static const struct column sheet[] = {
     COLUMN("type", "type"),
     COLUMN("body", "body"),
     {.heading = "next", .put = put_next},
+    {.heading = NULL},
+};
+static const struct column run_columns[] = {
+    COLUMN("last runs", "at", .show = SHOW_WHEN),
+    COLUMN("job", "id"),
+    {.heading = "how", .put = put_how},
+    COLUMN("since", "since", .show = SHOW_WHEN, .drop = 1),
     {.heading = NULL},
 };
 static const struct column *const next_lines = &sheet[sizeof sheet / sizeof *sheet - 2];
@@ -197,14 +216,20 @@ static int run_show(struct cli *cli, struct weir *w)
 {
     struct schedule_row row;
     int status = find(cli, w, cli->operands[0], &row);
-    json_t *doc = status == 0 ? schedule_document(&row) : NULL;
+    json_t *doc = NULL;
 
+    if (status == 0 && view_schedule_runs(w, &row, &doc) < 0)
+        status = cli_failed(cli, w);
     if (status == 0 && cli->json) {
         view_add_body(doc, row.s.job);
         status = json_print(cli, json_incref(doc));
     } else if (status == 0) {
         json_object_set_new(doc, "body", text_json(row.s.job));
         status = sheet_print(cli, stdout, sheet, doc, row.now_us);
+        if (status == 0 && json_array_size(json_object_get(doc, "runs")) > 0) {
+            output("\n");
+            status = table_print(cli, stdout, run_columns, json_object_get(doc, "runs"), row.now_us);
+        }
     }
     json_decref(doc);
     schedule_free(&row.s);

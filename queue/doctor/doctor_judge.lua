@@ -46,14 +46,14 @@ local families = {
 }
 local singles = {
     about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', reasons = 'hash', changes = 'list', acts = 'list', queues = 'set', later = 'zset', dead = 'zset',
-    workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
+    workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash', fired = 'hash',
     opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash', lines = 'zset', holds = 'zset', large = 'hash',
 }
 
 -- What says only where jobs wait, when gates open and what has happened: it is made again from the rest, or by the next jobs. So is a list of jobs in
 -- whose place stands what is none.
 local DERIVED = {queue = true, gate = true, lane = true, ring = true, wait = true, wake = true, sleep = true, held = true, credit = true, stop = true,
-                 at = true, line = true, lines = true, due = true, turn = true, minutes = true, ribbon = true, longest = true, large = true, kept = true}
+                 at = true, line = true, lines = true, due = true, turn = true, minutes = true, ribbon = true, longest = true, large = true, kept = true, fired = true}
 
 -- The first word of a key and the rest, when it is one of ours; and its kind.
 function doctor_judge.key_parts(key)

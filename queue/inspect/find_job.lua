@@ -15,7 +15,7 @@
 --        of dead: "since", "reason"; of finished: "since", "outcome", "worker": {"name"}, "result": one line of JSON
 --
 -- writes: nothing
--- uses: places sought
+-- uses: fired places sought
 
 local function find_job(ARGV)
     local id, most, stack = ARGV[2], tonumber(ARGV[3]), places.stack(ARGV, 4)
@@ -24,7 +24,7 @@ local function find_job(ARGV)
     end
     local job = sought.page(id, stack, most)
     local words = not job and places.words(stack) or nil
-    local known = not job and not words and call('EXISTS', P .. 'id:' .. id) == 1 or nil
+    local known = not job and not words and (call('EXISTS', P .. 'id:' .. id) == 1 or fired.has(id)) or nil
     return answer{now = us(now), bytes = places.bytes(), looked_at = us(places.looked()), next = words, known = known, job = job}
 end
 

@@ -10,7 +10,7 @@
 #include "queue/job/job.h"
 #include "throttle/key.h"
 
-#define FIELDS "type queue key batch id state worker enqueued died due reason args.PATH"
+#define FIELDS "type queue key batch schedule id state worker enqueued died due reason args.PATH"
 #define PATH_MOST 128
 #define TEXT_MOST 1500
 
@@ -175,10 +175,10 @@ static const struct field {
     int (*add)(struct job_search *s, const char *field, const char *value, struct error *e);
     bool again; /* it may be given more than once */
 } fields[] = {
-    {"worker", add_name, false}, {"type", add_name, false},    {"queue", add_name, false},
-    {"batch", add_name, false},  {"id", add_name, false},      {"key", add_key, false},
-    {"reason", keep, false},     {"enqueued", add_time, true}, {"died", add_time, true},
-    {"due", add_time, true},     {"state", add_states, true},
+    {"worker", add_name, false},   {"type", add_name, false},  {"queue", add_name, false},
+    {"schedule", add_name, false}, {"batch", add_name, false}, {"id", add_name, false},
+    {"key", add_key, false},       {"reason", keep, false},    {"enqueued", add_time, true},
+    {"died", add_time, true},      {"due", add_time, true},    {"state", add_states, true},
 };
 #define FIELD_COUNT (sizeof fields / sizeof *fields)
 

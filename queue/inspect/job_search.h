@@ -1,6 +1,7 @@
 /* A search for jobs, as people write it: terms with blanks between, all of which must hold.
  *
  *   type:mail  queue:Q  batch:B  id:ID   names; an ID may stand alone
+ *   schedule:S                           a run of that schedule, by its id
  *   worker:W                             runs there
  *   state:parked,dead                    any of these; without it: all but the jobs that are done and kept, which are state:finished
  *   key:42                               the key by which a limit tells jobs apart, or the one that the job names

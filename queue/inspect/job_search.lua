@@ -1,7 +1,7 @@
 -- job_search: a search for jobs, as queue/inspect/job_search.c reads it from what people write; and whether a job is one of those.
 --
 --   job_search.read(words, first, count)  so many pairs of words from there on, each a field and its value; nil: they are wrong
---     id, type, queue, batch, worker, state (several: any of them), key (then made: the key of a lane that stands for that text),
+--     id, schedule (of its runs), type, queue, batch, worker, state (several: any of them), key (then made: the key of a lane that stands for that text),
 --     enqueued>, enqueued<, died>, died< (us since then: at least, at most), due>, due< (us until then), reason (a part of it, as dead_records.has_reason has it), args.<path>, able (run, retry: not those with which that is
 --     not done, as they were cancelled)
 -- Values are compared by their one text (body.text): 100 is 1e2, 1.50 is 1.5. A string is equal to the number that it spells.
@@ -16,7 +16,7 @@ local job_search = {}
 local function is_time(value) return is_whole(tonumber(value)) end
 
 -- Fields, and what says whether a value is one; true: any is.
-local FIELDS = {id = true, worker = true, type = true, queue = true, batch = true, state = true, key = true, made = true, reason = true, able = true,
+local FIELDS = {id = true, schedule = true, worker = true, type = true, queue = true, batch = true, state = true, key = true, made = true, reason = true, able = true,
                 ['enqueued>'] = is_time, ['enqueued<'] = is_time, ['died>'] = is_time, ['died<'] = is_time, ['due>'] = is_time, ['due<'] = is_time}
 
 local asked    -- of one call: the fields and their values; states: a set; args: {path =, value =, plain =} each
@@ -86,6 +86,7 @@ function job_search.read(words, first, count)
     end
     read_places()
     if asked.id then needles[#needles + 1] = {text = '"' .. asked.id .. '"'} end
+    if asked.schedule then needles[#needles + 1] = {text = '"' .. asked.schedule .. '.'} end
     local text = asked.key and text_of(asked.key)
     asked.key_of_value = text and body.key_of(text)
     asked.key_needle = asked.key and needle_of(asked.key, text)
@@ -166,7 +167,8 @@ end
 
 local function has_id(entry)
     local _, at = heads.attrs_of(entry)
-    return body.id(entry, at) == asked.id
+    local id = body.id(entry, at)
+    return (not asked.id or id == asked.id) and (not asked.schedule or match(id or '', '^(.+)%.[%w_-]+$') == asked.schedule)
 end
 
 -- A dead job that was cancelled alone runs again.
@@ -182,7 +184,7 @@ function job_search.wants(entry, reason, queue, name, key)
     if asked.queue and queue ~= asked.queue or asked.type and (name or body.type(entry)) ~= asked.type then return false end
     if #needles > 0 and not has_needles(entry) then return false end
     if asked.in_head and not is_head(entry, reason) then return false end
-    return (not asked.id or has_id(entry)) and (not asked.key or is_key(entry, name, key)) and has_args(entry)
+    return (not (asked.id or asked.schedule) or has_id(entry)) and (not asked.key or is_key(entry, name, key)) and has_args(entry)
         and (not asked.able or is_able(entry))
 end
 

@@ -41,6 +41,7 @@ void schedule_free(struct schedule *s)
     zone_free(s->zone);
     json_decref(s->document);
     json_decref(s->pause);
+    json_decref(s->fired);
     *s = (struct schedule){0};
 }
 
@@ -241,6 +242,7 @@ static void read_row(const json_t *answered, int64_t now_us, struct schedule_row
                                 (struct span){json_string_value(definition), json_string_length(definition)},
                                 &row->s, &row->why);
     row->s.pause = json_incref(json_object_get(answered, "pause"));
+    row->s.fired = json_incref(json_object_get(answered, "fired"));
 }
 
 static int take_page(const json_t *page, void *arg)
@@ -409,24 +411,40 @@ static int send_job(struct weir *w, const struct enqueue *job)
     return status;
 }
 
+/* Lets it be among the schedule's last runs. */
+static int note_run(struct weir *w, const struct schedule *s, const char *id)
+{
+    struct args a;
+    bool known = false;
+
+    args_init(&a);
+    script_begin(&a, "schedule_ran", w->prefix, -1);
+    args_add_bytes(&a, s->view.id.at, s->view.id.len);
+    args_add(&a, s->queue);
+    args_add_bytes(&a, s->view.type.at, s->view.type.len);
+    args_add(&a, id);
+    return ask_known(w, "schedule_ran", &a, &known);
+}
+
 int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_SIZE])
 {
     struct enqueue job = {.queue = {s->queue, strlen(s->queue)},
                           .type = s->view.type,
-                          .id = {id, 16},
                           .cost = s->view.cost,
                           .keep_ms = KEEP_MS,
                           .tag = id,
                           .delay_us = -1,
                           .at_us = -1};
-    char *body;
+    char made[17], *body;
     int status;
 
-    job_make_id(id);
+    job_make_id(made);
+    job.id = (struct span){
+        id, (size_t)snprintf(id, WEIR_ID_SIZE, "%.*s.%s", (int)s->view.id.len, s->view.id.at, made)};
     if (!(body = make_body(s, id, &job.body.len)))
         return error_no_memory(&w->error, "schedule");
     job.body.at = body;
     status = send_job(w, &job);
     free(body);
-    return status;
+    return status < 0 ? status : note_run(w, s, id);
 }

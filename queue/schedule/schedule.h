@@ -25,6 +25,7 @@ struct weir;
 struct schedule {
     struct json_t *document; /* owns the texts */
     struct json_t *pause;    /* of a row: as queue/state/reasons.lua has it; NULL: it is not paused */
+    struct json_t *fired; /* of schedule_find's row: as queue/schedule/fired.lua has it; NULL: it never ran */
     const char *when, *zone_name, *queue;
     struct span job;      /* the body */
     struct job_view view; /* of it */
@@ -86,7 +87,7 @@ WEIR_CHECKED int schedule_each(struct weir *w, int (*take)(struct schedule_row *
 WEIR_CHECKED int schedule_put(struct weir *w, const char *name, const struct schedule *s, const char *text,
                               int64_t next_us, bool keep, bool *known);
 WEIR_CHECKED int schedule_take_out(struct weir *w, const char *name);
-/* Enqueues one of its jobs now, with an id of its own, which is written to id; its occurrences go on. */
+/* Enqueues one of its jobs now, with an id of its own, which is written to id and begins with the name; its occurrences go on. */
 WEIR_CHECKED int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_SIZE]);
 
 #endif

@@ -9,7 +9,7 @@
 --                         enqueued
 -- role: worker
 -- reply: 1, or 0 when it is no longer as promote named it, and nothing was changed
--- uses: arrival bell check ends large reasons stamp
+-- uses: arrival bell check ends fired large reasons stamp
 
 local BODIES_MOST = 1000
 
@@ -45,6 +45,16 @@ local function bury(schedule, queue, name, bodies, wrong)
     end
 end
 
+-- The runs that these jobs are, as fired.note has them; without any, one that was skipped.
+local function runs_of(bodies, due)
+    local runs = {}
+    for i, body in ipairs(bodies) do
+        local id, seconds = match(body, '^([%w_.-]*%.(%d+))"', stamp.BODY + #'{"id":"')
+        runs[i] = {at = seconds and min(tonumber(seconds) * 1000000, WHOLE_MOST) or due, id = id}
+    end
+    return runs[1] and runs or {{at = due}}
+end
+
 local function schedule_fire(ARGV)
     local name, due, next_us = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
     local wrong = wrong_arguments(ARGV, due, next_us)
@@ -65,6 +75,7 @@ local function schedule_fire(ARGV)
     elseif #bodies > 0 then
         put(ARGV[6], ARGV[7], bodies)
     end
+    if not fired.wrong() then fired.note(name, bodies[1] and ARGV[6], bodies[1] and ARGV[7], runs_of(bodies, due)) end
     if next_us then
         call('ZADD', P .. 'later', us(next_us), record)
     else

@@ -23,6 +23,7 @@ static const struct route {
     {"/batches", "/batches", page_batches},
     {"/batches/", "/batches", page_batch},
     {"/schedules", "/schedules", page_schedules},
+    {"/schedules/", "/schedules", page_schedule},
     {"/workers", "/workers", page_workers},
     {"/dead", "/dead", page_dead},
     {"/redis", "/redis", page_redis},

@@ -51,6 +51,7 @@ unsigned page_job(struct page *p, const char *name);
 unsigned page_batches(struct page *p, const char *name);
 unsigned page_batch(struct page *p, const char *name);
 unsigned page_schedules(struct page *p, const char *name);
+unsigned page_schedule(struct page *p, const char *name);
 unsigned page_log(struct page *p, const char *name);
 unsigned page_workers(struct page *p, const char *name);
 unsigned page_dead(struct page *p, const char *name);

@@ -479,6 +479,11 @@ cases['a schedule is removed'] = async ({ stage, open }) => {
 
     fill(stage);
     await page.goto(base + '/schedules');
+    await page.getByRole('link', { name: 'nightly', exact: true }).click();
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByRole('link', { name: /^nightly\./ }).waitFor();
+    await shows(page, 'waiting');
+    await page.goto(base + '/schedules');
     await row(page, 'nightly').getByRole('link', { name: 'Remove' }).click();
     await page.getByRole('button', { name: 'Remove it' }).click();
     await shows(page, 'No schedules');
