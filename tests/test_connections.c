@@ -1,7 +1,7 @@
 /* What connections cost: functions are loaded when a call has missed them, and never before. */
 #include "core/clock.h"
 #include "core/script/script.h"
-#include "queue/limits/limits.h"
+#include "queue/status/status.h"
 #include "tests/proxy.h"
 #include "tests/scene.h"
 #include "tests/stage.h"
@@ -179,7 +179,7 @@ STAGE_TEST(test_silence_is_waited_for_once)
         links[i] = proxy_start(&s->server);
     w = weir_new(proxy_url(links[COMMANDS]), s->ns);
     assert_non_null(w);
-    assert_int_equal(limits_read(w, NULL, &limits), 0); /* this one falls silent on the way */
+    assert_int_equal(status_limits(w, -1, &limits), 0); /* this one falls silent on the way */
     limits_free(&limits);
     for (int i = 0; i < COMMANDS + 1; i++)
         proxy_blackhole(links[i], true);
@@ -197,7 +197,7 @@ STAGE_TEST(test_silence_is_waited_for_once)
         snprintf(name, sizeof name, "silent%d", i);
         pids[i] = program_start(s->server.folder, name, words);
     }
-    assert_int_equal(limits_read(w, NULL, &limits), WEIR_EUNREACHABLE);
+    assert_int_equal(status_limits(w, -1, &limits), WEIR_EUNREACHABLE);
     limits_free(&limits);
     assert_int_equal(proxy_accepted(links[COMMANDS]), 1);
     for (int i = 0; i < COMMANDS; i++) {

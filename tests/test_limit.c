@@ -94,9 +94,9 @@ static int apply_at(int64_t now_us, const char *queue, const char *type, const c
     return pages;
 }
 
-static void list_at(int64_t now_us, const char *name, struct limits *limits)
+static void list_at(int64_t now_us, struct limits *limits)
 {
-    assert_int_equal(limits_ask(w, now_us, name, limits), 0);
+    assert_int_equal(status_limits(w, now_us, limits), 0);
 }
 
 /* The slots of that rule of limit mail. */
@@ -104,7 +104,7 @@ static void expect_slots(int64_t now_us, int rule, int slots)
 {
     struct limits limits;
 
-    list_at(now_us, "mail", &limits);
+    list_at(now_us, &limits);
     assert_int_equal(limit_slots(&limits.at[0], rule), slots);
     limits_free(&limits);
 }
@@ -181,7 +181,7 @@ TEST_WITH(test_a_quota_outlives_the_rules_before_it, client_flush, NULL)
     expect(USED_DAY, "GET", PREFIX "gate:mail#1");
     expect_slots(BEGIN_US, 0, 100);
     set("mail", "5/s 1000/1d,algorithm=fixed-window 5/1m");
-    list_at(BEGIN_US, "mail", &limits);
+    list_at(BEGIN_US, &limits);
     assert_int_equal(limits.at[0].set.at[1].algorithm, ALGORITHM_FIXED_WINDOW);
     assert_int_equal(limit_slots(&limits.at[0], 1), 100);
     limits_free(&limits);
@@ -226,12 +226,12 @@ TEST_WITH(test_pause_and_resume, client_flush, NULL)
     expect_limit("mail", "gcra:10/1000000/10 pause:1795000009000000/1795000000000000");
     assert_int_equal(set_at(BEGIN_US + 1000000, "mail", "20/s"), 0);
     expect_limit("mail", "gcra:20/1000000/20 pause:1795000009000000/1795000000000000");
-    list_at(BEGIN_US + 1000000, "mail", &limits);
+    list_at(BEGIN_US + 1000000, &limits);
     assert_int_equal(limits.at[0].pause_until_us, BEGIN_US + 9000000);
     assert_int_equal(limit_slots(&limits.at[0], 0), 20); /* paused, and not spent */
     assert_int_equal(limits_next_start(&limits, &limits.at[0]), BEGIN_US + 9000000);
     limits_free(&limits);
-    list_at(BEGIN_US - 5000000, "mail", &limits); /* the clock was set back: the pause goes with it */
+    list_at(BEGIN_US - 5000000, &limits); /* the clock was set back: the pause goes with it */
     assert_int_equal(limits.at[0].pause_until_us, BEGIN_US + 4000000);
     limits_free(&limits);
     server_do(&server, "ZADD", PREFIX "wake:default", "1795000009000000", "mail#0", "1795000009000000",
@@ -335,7 +335,7 @@ TEST_WITH(test_weir_rate, client_flush, NULL)
     struct limits limits;
 
     assert_int_equal(weir_rate_set(w, "mail", "100/1m,burst=20  5/s"), 0);
-    assert_int_equal(limits_read(w, NULL, &limits), 0);
+    assert_int_equal(status_limits(w, -1, &limits), 0);
     assert_int_equal(limits.count, 1);
     assert_int_equal(limits.at[0].set.at[0].burst, 20);
     limits_free(&limits);
@@ -347,10 +347,7 @@ TEST_WITH(test_weir_rate, client_flush, NULL)
     assert_int_equal(weir_rate_remove(w, "mail"), 0);
     assert_int_equal(weir_rate_remove(w, "mail"), WEIR_ENOTFOUND);
     assert_string_equal(weir_message(w), "limit mail: there is none; weir rate list shows them");
-    assert_int_equal(limits_read(w, "mail", &limits), WEIR_ENOTFOUND);
-    limits_free(&limits);
-    assert_int_equal(limits_read(w, "a mail", &limits), WEIR_EINPUT);
-    assert_int_equal(limits_read(w, NULL, &limits), 0);
+    assert_int_equal(status_limits(w, -1, &limits), 0);
     assert_int_equal(limits.count, 0);
     limits_free(&limits);
 }

@@ -6,6 +6,7 @@
 #include "cli/document/json.h"
 #include "cli/rate/rate.h"
 #include "queue/limits/rate.h"
+#include "queue/status/status.h"
 #include "view/format.h"
 
 /* Jobs that limits hold which are to hold them no longer. */
@@ -21,13 +22,13 @@ static bool is_among(char **names, const char *name)
     return *names != NULL;
 }
 
-static void add_type(struct release *r, const struct type_status *type, char **names)
+/* jobs: those of the type in all partitions. */
+static void add_type(struct release *r, const struct type_status *type, int64_t jobs, char **names)
 {
-    int64_t jobs = type_backlog(type);
     size_t going = 0;
 
     for (size_t i = 0; i < type->limit_count; i++)
-        going += is_among(names, type->limits[i]);
+        going += is_among(names, type->limits[i]->name);
     if (going == 0)
         return;
     r->jobs += jobs;
@@ -35,16 +36,22 @@ static void add_type(struct release *r, const struct type_status *type, char **n
 }
 
 /* Checks that the type was told to use all of these limits. The limit of its own name is none of them. */
-static int check_used(struct weir *w, const struct limits *limits, const char *type, char **names)
+static int check_used(struct weir *w, const struct all_limits *all, const char *type, char **names)
 {
-    const struct type_status *t = limits_type(limits, type);
+    for (; *names; names++) {
+        bool used = false;
 
-    for (; *names; names++)
-        if (!t || !limit_holds(t, *names) || strcmp(*names, type) == 0)
+        for (int i = 0; i < all->count; i++) {
+            const struct type_status *t = limits_type(&all->at[i], type);
+
+            used |= t && limit_holds(t, *names) && strcmp(*names, type) != 0;
+        }
+        if (!used)
             return error_set(
                 &w->error, WEIR_ENOTFOUND,
                 "type %.128s: does not use limit %.128s; weir rate show LIMIT says which types use it", type,
                 *names);
+    }
     return 0;
 }
 
@@ -63,16 +70,22 @@ static void describe(const struct release *r, char out[96])
 /* Counts the jobs that would be released. type NULL: of all types, and names is one limit. */
 static int count_release(struct weir *w, const char *type, char **names, struct release *r)
 {
-    struct limits limits;
-    int status = limits_read(w, type ? NULL : names[0], &limits);
+    struct status read;
+    struct all_limits all;
+    int status = status_read_untold(w, &read, &all);
 
     *r = (struct release){0};
     if (status == 0 && type)
-        status = check_used(w, &limits, type, names);
-    for (size_t i = 0; status == 0 && i < limits.type_count; i++)
-        if (!type || strcmp(limits.types[i].name, type) == 0)
-            add_type(r, &limits.types[i], names);
-    limits_free(&limits);
+        status = check_used(w, &all, type, names);
+    for (int p = 0; status == 0 && p < all.count; p++)
+        for (size_t i = 0; i < all.at[p].type_count; i++) {
+            const struct type_status *t = &all.at[p].types[i];
+
+            if (!type || strcmp(t->name, type) == 0)
+                add_type(r, t, type_backlog(status_type(&read, t->name)), names);
+        }
+    status_free(&read);
+    all_limits_free(&all);
     return status;
 }
 

@@ -197,17 +197,18 @@ static int count_line(struct look *look, struct ahead *ahead)
 
 /* ---- When it starts */
 
-/* Returns the job's type as Redis has it, shallow; one that no worker has met yet has the limit of its own name at most. */
-static struct type_status type_of(const struct look *look)
+/* Returns the job's type as Redis has it, shallow; one that no worker has met yet has the limit of its own name at most, *own, and nothing is
+ * known of its workers. */
+static struct type_status type_of(const struct look *look, const struct limit **own)
 {
     const struct type_status *known = limits_type(look->limits, look->type);
-    const struct limit *own = limits_find(look->limits, look->type);
-    struct type_status unmet = {.cost = 1, .limits = own ? (char(*)[LIMIT_NAME_SIZE])own->name : NULL};
+    struct type_status unmet = {.cost = 1, .limits = own, .served = true, .free = INT64_MAX};
 
     if (known)
         return *known;
+    *own = limits_find(look->limits, look->type);
     snprintf(unmet.name, sizeof unmet.name, "%s", look->type);
-    unmet.limit_count = own != NULL;
+    unmet.limit_count = *own != NULL;
     return unmet;
 }
 
@@ -284,14 +285,14 @@ static void set_start(json_t *why, int64_t start_us, unsigned because)
  * own comes first too. */
 static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because)
 {
-    struct type_status type = type_of(look);
+    const struct limit *own;
+    struct type_status type = type_of(look, &own);
     int64_t all = n + (look->keyed ? look->before : 0), now_us = answer_int(look->why, "now"), start_us;
     struct forecast forecast;
 
     type.backlog = NULL;
     type.cost = cost;
     type.own_costs = false;
-    type.unhandled = false;
     if (forecast_jobs(look->limits, &type, all, &forecast, &look->w->error) < 0)
         return look->w->error.status;
     start_us = pass_keys(look, forecast.from_us,
@@ -306,6 +307,7 @@ static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because
 static int look_ahead(struct look *look)
 {
     struct ahead ahead = {0};
+    const struct limit *own;
     int64_t cost;
     unsigned because;
     bool equal;
@@ -319,7 +321,7 @@ static int look_ahead(struct look *look)
         return status;
     cost = answer_int(look->why, "cost");
     equal = (ahead.jobs == 0 || (ahead.least == cost && ahead.most == cost)) &&
-            (look->before == 0 || !type_of(look).own_costs);
+            (look->before == 0 || !type_of(look, &own).own_costs);
     because = (look->keyed ? LATER_KEYS : 0u) |
               (json_is_true(json_object_get(look->line, "elsewhere")) ? LATER_OTHERS : 0u) |
               (equal ? 0u : LATER_COSTS) |

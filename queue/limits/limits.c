@@ -15,7 +15,7 @@ static void free_gates(struct limit *limit)
 
 void type_free(struct type_status *type)
 {
-    free(type->limits);
+    free((void *)type->limits);
     json_decref(type->pause);
     json_decref(type->waits_for);
     if (type->backlog) {
@@ -108,46 +108,6 @@ static bool read_limit(char *row, int64_t now_us, struct limit *limit)
     return true;
 }
 
-/* A number that is not below least, whatever the answer says. */
-static int64_t read_count(const json_t *row, const char *member, int64_t least)
-{
-    int64_t n = answer_int(row, member);
-
-    return n > least ? n : least;
-}
-
-struct keyless keyless_read(const json_t *row)
-{
-    struct keyless k = {.jobs = read_count(row, "jobs", 0), .of = answer_int(row, "of")};
-
-    snprintf(k.path, sizeof k.path, "%s", answer_text(row, "path"));
-    snprintf(k.limit, sizeof k.limit, "%s", answer_text(row, "limit"));
-    return k;
-}
-
-static int read_type(const json_t *row, struct type_status *type, struct error *e)
-{
-    const json_t *limits = json_object_get(row, "limits");
-
-    snprintf(type->name, sizeof type->name, "%s", answer_text(row, "name"));
-    type->cost = read_count(row, "cost", 1);
-    type->waiting = read_count(row, "waiting", 0);
-    type->parked = read_count(row, "parked", 0);
-    type->own_costs = json_is_true(json_object_get(row, "own_costs"));
-    type->keyless = keyless_read(json_object_get(row, "keyless"));
-    if (json_array_size(limits) == 0)
-        return 0;
-    type->limits = calloc(json_array_size(limits), sizeof *type->limits);
-    if (!type->limits)
-        return error_no_memory(e, "rate_list");
-    for (size_t i = 0; i < json_array_size(limits); i++) {
-        const char *name = json_string_value(json_array_get(limits, i));
-
-        snprintf(type->limits[type->limit_count++], sizeof *type->limits, "%s", name ? name : "");
-    }
-    return 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(a, b); /* each row begins with its name */
@@ -155,89 +115,30 @@ static int by_name(const void *a, const void *b)
 
 /* ---- The pages of an answer */
 
-static int take_limits(struct limits_asking *walk, const json_t *page)
-{
-    struct limits *out = walk->out;
-    size_t more = (size_t)answer_int(page, "limits");
-    const json_t *raw = json_object_get(page, "raw");
-    struct limit *at = reallocarray(out->at, out->count + more + 1, sizeof *at);
-    int status = 0;
-
-    if (!at)
-        return error_no_memory(&walk->w->error, "rate_list");
-    out->at = at;
-    for (size_t i = 0; status == 0 && i < more && i < json_array_size(raw); i++) {
-        char *row = strdup(json_string_value(json_array_get(raw, i)));
-
-        if (!row)
-            return error_no_memory(&walk->w->error, "rate_list");
-        at[out->count] = (struct limit){0};
-        if (!read_limit(row, out->now_us, &at[out->count++]))
-            status = error_no_memory(&walk->w->error, "rate_list");
-        free(row);
-    }
-    return status;
-}
-
-static int take_types(struct limits_asking *walk, const json_t *rows)
-{
-    struct limits *out = walk->out;
-    struct type_status *at =
-        reallocarray(out->types, out->type_count + json_array_size(rows) + 1, sizeof *at);
-
-    if (!at)
-        return error_no_memory(&walk->w->error, "rate_list");
-    out->types = at;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        at[out->type_count] = (struct type_status){.partition = walk->w->at};
-        if (read_type(json_array_get(rows, i), &at[out->type_count++], &walk->w->error) < 0)
-            return walk->w->error.status;
-    }
-    return 0;
-}
-
-static void ask_page(struct args *a, void *arg)
-{
-    const struct limits_asking *walk = arg;
-
-    args_add(a, walk->name);
-}
-
 static int take_page(const json_t *page, void *arg)
 {
-    const json_t *held = json_object_get(page, "held");
-    struct limits_asking *walk = arg;
+    struct limits_asking *asking = arg;
+    struct limits *out = asking->out;
+    const json_t *raw = json_object_get(page, "raw");
+    struct limit *at = reallocarray(out->at, out->count + json_array_size(raw) + 1, sizeof *at);
+    bool done = at;
 
-    walk->out->now_us = answer_int(page, "now");
-    walk->out->asleep += answer_int(page, "asleep");
-    for (size_t i = 0; i < json_array_size(held); i++)
-        if (json_array_append(walk->held, json_array_get(held, i)) < 0)
-            return error_no_memory(&walk->w->error, "rate_list");
-    if (take_limits(walk, page) < 0)
-        return walk->w->error.status;
-    return take_types(walk, json_object_get(page, "types"));
+    out->now_us = answer_int(page, "now");
+    out->at = at ? at : out->at;
+    for (size_t i = 0; done && i < json_array_size(raw); i++) {
+        char *row = strdup(json_string_value(json_array_get(raw, i)));
+
+        done = row;
+        if (row) {
+            at[out->count] = (struct limit){0};
+            done = read_limit(row, out->now_us, &at[out->count++]);
+        }
+        free(row);
+    }
+    return done ? 0 : error_no_memory(&asking->w->error, "rate_list");
 }
 
-/* Makes one of two rows of a type. A scan may find a row twice; strays of it may stand in a partition where it does not live and has no
- * limits. */
-static void join_twins(struct type_status *kept, struct type_status *twin)
-{
-    struct type_status first = *kept;
-
-    if (twin->limit_count > kept->limit_count) {
-        *kept = *twin;
-        *twin = first;
-    }
-    if (twin->partition != kept->partition) {
-        kept->waiting += twin->waiting;
-        kept->parked += twin->parked;
-    }
-    kept->partition = first.partition;
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): two rows, of which each has its own */
-    type_free(twin);
-    *twin = (struct type_status){.limits = NULL};
-}
-
+/* A scan may find a limit twice. */
 static void forget_twins(struct limits *limits)
 {
     size_t kept = 0;
@@ -248,14 +149,37 @@ static void forget_twins(struct limits *limits)
         else
             limits->at[kept++] = limits->at[i];
     limits->count = kept;
-    kept = 0;
-    for (size_t i = 0; i < limits->type_count; i++)
-        if (kept > 0 && strcmp(limits->types[kept - 1].name, limits->types[i].name) == 0)
-            join_twins(&limits->types[kept - 1], &limits->types[i]);
-        else
-            limits->types[kept++] = limits->types[i];
-    limits->type_count = kept;
 }
+
+static void ask_page(struct args *a, void *arg)
+{
+    (void)arg;
+    args_add(a, "limits");
+}
+
+void limits_begin(struct weir *w, int64_t now_us, struct limits *out, struct limits_asking *asking,
+                  struct pages *pages)
+{
+    *out = (struct limits){0};
+    *asking = (struct limits_asking){w, out};
+    *pages = (struct pages){.w = w,
+                            .script = "rate_list",
+                            .now_us = now_us,
+                            .arg = asking,
+                            .ask = ask_page,
+                            .take = take_page,
+                            .here = true,
+                            .ahead = true};
+}
+
+void limits_end(struct limits *limits)
+{
+    if (limits->count > 0)
+        qsort(limits->at, limits->count, sizeof *limits->at, by_name);
+    forget_twins(limits);
+}
+
+/* ---- Which limit holds which type */
 
 static int by_limit(const void *a, const void *b)
 {
@@ -274,8 +198,8 @@ static size_t find_uses(const struct limits *limits, struct hold *uses)
         struct type_status *type = &limits->types[i];
 
         for (size_t k = 0; k < type->limit_count; k++)
-            if (strcmp(type->limits[k], type->name) != 0)
-                uses[count++] = (struct hold){type->limits[k], type};
+            if (strcmp(type->limits[k]->name, type->name) != 0)
+                uses[count++] = (struct hold){type->limits[k]->name, type};
     }
     if (count > 0)
         qsort(uses, count, sizeof *uses, by_limit);
@@ -312,83 +236,6 @@ int limits_note_holds(struct limits *limits, struct error *e)
     return 0;
 }
 
-static int put_in_order(struct limits *limits, const json_t *held, struct error *e)
-{
-    struct type_status *type;
-
-    if (limits->count > 0)
-        qsort(limits->at, limits->count, sizeof *limits->at, by_name);
-    if (limits->type_count > 0)
-        qsort(limits->types, limits->type_count, sizeof *limits->types, by_name);
-    forget_twins(limits);
-    for (size_t i = 0; i < json_array_size(held); i++) {
-        const char *name = json_string_value(json_array_get(held, i));
-
-        if (name && (type = limits_type(limits, name))) {
-            type->unhandled = true;
-            type->held = type_parked(type);
-            type->parked = 0;
-        }
-    }
-    return limits_note_holds(limits, e);
-}
-
-int limits_begin(struct weir *w, int64_t now_us, const char *name, struct limits *out,
-                 struct limits_asking *asking, struct pages *pages)
-{
-    *asking = (struct limits_asking){.w = w, .name = name, .out = out, .held = json_array()};
-    *pages = (struct pages){.w = w,
-                            .script = "rate_list",
-                            .now_us = now_us,
-                            .arg = asking,
-                            .ask = ask_page,
-                            .take = take_page,
-                            .here = true,
-                            .ahead = true};
-    *out = (struct limits){0};
-    return asking->held ? 0 : error_no_memory(&w->error, "rate_list");
-}
-
-int limits_end(struct limits_asking *asking, int status)
-{
-    if (status == 0)
-        status = put_in_order(asking->out, asking->held, &asking->w->error);
-    json_decref(asking->held);
-    asking->held = NULL;
-    return status;
-}
-
-static int ask(struct weir *w, int64_t now_us, const char *name, bool here, struct limits *out)
-{
-    struct limits_asking asking;
-    struct pages pages;
-    int status = limits_begin(w, now_us, name, out, &asking, &pages);
-
-    pages.here = here;
-    if (status == 0)
-        status = pages_walk(&pages);
-    return limits_end(&asking, status);
-}
-
-int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out)
-{
-    return ask(w, now_us, name, true, out);
-}
-
-int limits_read(struct weir *w, const char *name, struct limits *out)
-{
-    int status;
-
-    *out = (struct limits){0};
-    if (name && limit_name_check("limit", name, &w->error) < 0)
-        return w->error.status;
-    status = ask(w, -1, name ? name : "", false, out);
-    if (status == 0 && name && out->count == 0)
-        status =
-            error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them", name);
-    return status;
-}
-
 /* ---- Looking at it */
 
 const struct limit *limits_find(const struct limits *limits, const char *name)
@@ -409,7 +256,7 @@ int64_t type_backlog(const struct type_status *type)
 bool limit_holds(const struct type_status *type, const char *limit)
 {
     for (size_t i = 0; i < type->limit_count; i++)
-        if (strcmp(type->limits[i], limit) == 0)
+        if (strcmp(type->limits[i]->name, limit) == 0)
             return true;
     return strcmp(type->name, limit) == 0;
 }

@@ -1,5 +1,5 @@
-/* Limits as they are: their rules, the states of their gates and the types that they hold, of rate_list.lua's
- * answer. When what waits starts: queue/status/forecast.h. */
+/* Limits as they are: their rules and the states of their gates, of rate_list.lua's answer, and the types that they hold, of status.lua's.
+ * When what waits starts: queue/status/forecast.h. */
 #ifndef QUEUE_LIMITS_LIMITS_H
 #define QUEUE_LIMITS_LIMITS_H
 
@@ -25,14 +25,11 @@ struct limit {
     int64_t now_us; /* Redis's time when it was read */
 };
 
-/* Jobs of a type that have nothing at the path by which a limit tells them apart, of so many. They share one gate. */
+/* What rates.keyless of queue/limits/rates.lua tells of a type: jobs of it that have nothing at the path by which a limit tells them apart, of so many. They share one gate. */
 struct keyless {
     int64_t jobs, of;
     char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
 };
-
-/* Reads what rates.keyless of queue/limits/rates.lua tells of a type. */
-struct keyless keyless_read(const struct json_t *row);
 
 /* What was seen of the jobs of a type that wait: some were read, and some lanes looked at (queue/status/backlog.lua). */
 struct backlog {
@@ -53,22 +50,19 @@ struct backlog {
     int64_t paused_us;     /* since when, as queue_status has it */
 };
 
-/* A row of a type. limits_ask fills what stands up to `keyless`, and own_costs by what claims noted; status_limits also what forecasts need
- * besides; the types of a status have all but limits and backlog. */
+/* A row of a type. The types of limits have all that forecasts are made of, those of a status all but limits and backlog. */
 struct type_status {
     char name[LIMIT_NAME_SIZE];
-    int64_t cost;                    /* of a job that does not name its own */
-    int64_t waiting;                 /* its jobs in queues, */
-    int64_t parked;                  /* in lanes, */
-    int64_t held;                    /* or in lanes, and no worker that looked has a handler for it */
-    bool unhandled;                  /* of limits_ask: no worker that looked has a handler for it */
-    bool own_costs;                  /* jobs of it name what they cost */
-    int partition;                   /* where its limits are; of some that has strays elsewhere, the first */
-    struct keyless keyless;          /* of 0 jobs: none is known */
-    char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first; NULL: none does */
+    int64_t cost;                /* of a job that does not name its own */
+    int64_t waiting;             /* its jobs in queues, */
+    int64_t parked;              /* in lanes, */
+    int64_t held;                /* or in lanes, and no worker that looked has a handler for it */
+    bool own_costs;              /* jobs of it name what they cost */
+    int partition;               /* where its limits are; of some that has strays elsewhere, the first */
+    struct keyless keyless;      /* of 0 jobs: none is known */
+    const struct limit **limits; /* those that exist, the one of its own name first; NULL: none does */
     size_t limit_count;
 
-    bool learned;            /* the members below are filled */
     struct backlog *backlog; /* NULL: there is nothing to say */
     struct json_t *pause;    /* as queue/state/reasons.lua has it; NULL: nobody has paused it */
     int64_t pause_until_us;  /* 0: it is not paused; GATE_NEVER: until somebody resumes it */
@@ -121,25 +115,17 @@ struct limits {
     size_t hold_count;
 };
 
-/* Asks Redis. name NULL: all, and all types; else that limit and the types that it holds, WEIR_ENOTFOUND when
- * it is not there. limits_free also after a failure. */
-WEIR_CHECKED int limits_read(struct weir *w, const char *name, struct limits *out);
-/* Reads limits at a time of the caller's (now_us < 0: Redis's), with name "" for all; one that is not there gives no limits. */
-WEIR_CHECKED int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out);
-/* An asking reads limits in parts, for who asks for more at the same time (pages_walk_together): limits_begin, the walk, and limits_end
- * behind it, also after a failure. out and *asking stay where they are. */
+/* An asking reads the limits of the partition that calls go to, without their types, as a walk of pages: who also asks for types
+ * (status_limits) walks both together. limits_end is called behind it; out and *asking stay where they are. limits_free also after a failure. */
 struct limits_asking {
     struct weir *w;
-    const char *name;
     struct limits *out;
-    struct json_t *held; /* names of types */
 };
-WEIR_CHECKED int limits_begin(struct weir *w, int64_t now_us, const char *name, struct limits *out,
-                              struct limits_asking *asking, struct pages *pages);
-WEIR_CHECKED int limits_end(struct limits_asking *asking, int status);
+void limits_begin(struct weir *w, int64_t now_us, struct limits *out, struct limits_asking *asking,
+                  struct pages *pages);
+void limits_end(struct limits *limits);
 #define PAUSED_ENDLESS_US                                                                                    \
     INT64_C(8000000000000000) /* until when a pause without a time is: queue/state/key_pauses.lua */
-#define LIMITS_ALONE "*"      /* instead of a name: all limits without their types */
 /* Notes which limit holds which type, once types, in order, and their limits are there. */
 WEIR_CHECKED int limits_note_holds(struct limits *limits, struct error *e);
 void limits_free(struct limits *limits);

@@ -19,22 +19,50 @@
 /* A change takes so many calls: each checks 200 types, and all begin anew when a limit is changed meanwhile. */
 #define CALLS_MOST 20000
 
-/* Fills w->error with the limit that the name is close to, where there is one. */
-static int no_limit(struct weir *w, const char *name)
-{
-    struct limits limits;
-    const char *likely = NULL, **names = NULL;
+/* Names that rate_list finds. */
+struct names {
+    const char *what;
+    json_t *found;
+};
 
-    if (limits_ask(w, -1, LIMITS_ALONE, &limits) == 0 && (names = calloc(limits.count + 1, sizeof *names))) {
-        for (size_t i = 0; i < limits.count; i++)
-            names[i] = limits.at[i].name;
-        likely = likely_word(name, names);
+static void ask_names(struct args *a, void *arg)
+{
+    args_add(a, ((const struct names *)arg)->what);
+}
+
+/* A row begins with its name. */
+static int add_names(const json_t *page, void *arg)
+{
+    const json_t *rows = json_object_get(page, "raw");
+
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const char *row = json_string_value(json_array_get(rows, i));
+
+        json_array_append_new(((struct names *)arg)->found, json_stringn_nocheck(row, strcspn(row, "\n")));
     }
-    error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; %s%s%s", name,
-              likely ? "did you mean " : "weir rate list shows them", likely ? likely : "",
-              likely ? "?" : "");
-    free(names);
-    limits_free(&limits);
+    return 0;
+}
+
+int rate_none(struct weir *w, const char *what, const char *name, const char *else_do)
+{
+    struct names all = {strcmp(what, "type") == 0 ? "types" : "limits", json_array()};
+    int status = pages_walk(&(struct pages){.w = w,
+                                            .script = "rate_list",
+                                            .now_us = -1,
+                                            .arg = &all,
+                                            .ask = ask_names,
+                                            .take = add_names,
+                                            .here = true});
+    size_t count = status == 0 ? json_array_size(all.found) : 0;
+    const char **names = calloc(count + 1, sizeof *names), *likely;
+
+    for (size_t i = 0; names && i < count; i++)
+        names[i] = json_string_value(json_array_get(all.found, i));
+    likely = names ? likely_word(name, names) : NULL;
+    error_set(&w->error, WEIR_ENOTFOUND, "%s %s: there is none; %s%s%s", what, name,
+              likely ? "did you mean " : else_do, likely ? likely : "", likely ? "?" : "");
+    free((void *)names);
+    json_decref(all.found);
     return w->error.status;
 }
 
@@ -144,7 +172,8 @@ static int ask_change(struct weir *w, const char *script, struct args *a, const 
 {
     int status = client_ask(w, script, a, answer);
 
-    return status == 0 && *answer_text(*answer, "missing") ? no_limit(w, limit) : status;
+    return status == 0 && *answer_text(*answer, "missing") ? rate_none(w, "limit", limit, RATE_LISTED)
+                                                           : status;
 }
 
 /* Splits text at its blanks, in place; returns how many words there are, most + 1 when there are more. */
@@ -270,7 +299,7 @@ int rate_remove(struct weir *w, const char *name, bool dry)
         return w->error.status;
     status = change_rules(w, name, NULL, dry, &answer);
     if (status == 0 && !json_is_true(json_object_get(answer, "was")))
-        status = no_limit(w, name);
+        status = rate_none(w, "limit", name, RATE_LISTED);
     json_decref(answer);
     return status;
 }

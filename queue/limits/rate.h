@@ -18,6 +18,10 @@ struct weir;
 
 #define RATE_LIMIT_SIZE (LIMIT_NAME_SIZE + 1) /* of a name, or of one that is too long for it */
 
+/* Fills w->error: there is no such "limit" or "type" where calls go to; the name that it is close to is said, else what to do. WEIR_ENOTFOUND. */
+int rate_none(struct weir *w, const char *what, const char *name, const char *else_do);
+#define RATE_LISTED "weir rate list shows them"
+
 /* What the answer to a change that may concern all limits says is left to do: the other queues are woken, and their sleeping lanes looked at. */
 WEIR_CHECKED int rate_apply(struct weir *w, struct json_t *answer);
 

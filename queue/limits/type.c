@@ -2,29 +2,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/likely.h"
 #include "queue/limits/rate.h"
-
-/* Fills w->error with the type that the name is close to, where there is one. */
-static int no_type(struct weir *w, const char *type, const char *else_do)
-{
-    struct limits limits;
-    const char *likely = NULL, **names = NULL;
-
-    if (limits_ask(w, -1, "", &limits) == 0 && (names = calloc(limits.type_count + 1, sizeof *names))) {
-        for (size_t i = 0; i < limits.type_count; i++)
-            names[i] = limits.types[i].name;
-        likely = likely_word(type, names);
-    }
-    error_set(&w->error, WEIR_ENOTFOUND, "type %s: there is none; %s%s%s", type,
-              likely ? "did you mean " : else_do, likely ? likely : "", likely ? "?" : "");
-    free(names);
-    limits_free(&limits);
-    return w->error.status;
-}
 
 static int check_type(struct weir *w, const char *type)
 {
@@ -45,10 +25,10 @@ int type_pause(struct weir *w, const char *type, const struct pausing *how, json
     pause_request(&a, "type_pause", w->prefix, -1, "type ", type, how);
     status = client_ask(w, "type_pause", &a, answer);
     if (status == 0 && *answer_text(*answer, "missing"))
-        status = no_type(w, type,
-                         how->for_us == RATE_RESUME ? "weir type list shows them"
-                                                    : "weir type list shows them; --create pauses one that "
-                                                      "is yet to come");
+        status = rate_none(w, "type", type,
+                           how->for_us == RATE_RESUME ? "weir type list shows them"
+                                                      : "weir type list shows them; --create pauses one that "
+                                                        "is yet to come");
     if (status == 0)
         status = rate_apply(w, *answer);
     if (status != 0) {
@@ -111,5 +91,5 @@ int type_remove(struct weir *w, const char *type)
         return error_set(&w->error, WEIR_EINPUT,
                          "type %s: jobs of it are left: %s; weir job list type:%s shows them", type, r.left,
                          type);
-    return status == 0 && !r.found ? no_type(w, type, "weir type list shows them") : status;
+    return status == 0 && !r.found ? rate_none(w, "type", type, "weir type list shows them") : status;
 }

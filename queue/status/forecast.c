@@ -251,12 +251,9 @@ static int64_t own_start(const struct limits *limits, const struct type_status *
         return type->backlog->stopped_until_us;
     view_begin(&view, looked_at(limits, type));
     for (size_t i = 0; i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
-
-        if (limit && !limit->readable)
+        if (!type->limits[i]->readable)
             return GATE_NEVER;
-        if (limit)
-            view_add(&view, limit);
+        view_add(&view, type->limits[i]);
     }
     start_us = view_start(&view, type_next_cost(type));
     return type->backlog && type->backlog->opens_us > start_us ? type->backlog->opens_us : start_us;
@@ -304,9 +301,9 @@ bool type_awaits_turn(const struct limits *limits, const struct type_status *typ
         own_start(limits, type) > limits->now_us)
         return false;
     for (size_t i = 0; i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
-        size_t count = 0;
-        const struct hold *holds = limit ? limits_holds(limits, limit->name, &count) : NULL;
+        const struct limit *limit = type->limits[i];
+        size_t count;
+        const struct hold *holds = limits_holds(limits, limit->name, &count);
 
         for (size_t k = 0; k < count; k++) {
             const struct type_status *other = holds[k].type;
@@ -344,8 +341,6 @@ static unsigned doubt_of_workers(const struct type_status *type, int64_t n)
 {
     bool enough = type->free >= n || (type->free > 0 && type_parked(type) > 0);
 
-    if (!type->learned)
-        return type->unhandled ? LATER_NO_WORKER : 0;
     return (type->in_pause ? LATER_QUEUE_PAUSED : 0u) | (type->served ? 0u : LATER_NO_WORKER) |
            (enough ? 0u : LATER_EXECUTORS);
 }
@@ -358,16 +353,13 @@ static int line_make(struct line *line, const struct limits *limits, const struc
     int status = 0;
 
     for (size_t i = 0; status == 0 && i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
+        const struct limit *limit = type->limits[i];
+        bool is_it = instead && strcmp(instead->name, limit->name) == 0;
 
-        if (instead && strcmp(instead->name, type->limits[i]) == 0) {
-            limit = instead;
-            there = true;
-        }
-        if (is_shared(limits, type, type->limits[i]))
+        there |= is_it;
+        if (is_shared(limits, type, limit->name))
             out->because |= LATER_OTHERS;
-        if (limit)
-            status = line_add(line, limit, out);
+        status = line_add(line, is_it ? instead : limit, out);
     }
     if (status == 0 && instead && !there && limit_holds(type, instead->name))
         status = line_add(line, instead, out);
@@ -600,38 +592,6 @@ int64_t limits_next_start(const struct limits *limits, const struct limit *limit
 
 /* ---- Its rate */
 
-/* Finds the strictest rule of a type, and its limit. */
-static const struct rule *strictest(const struct limits *limits, const struct type_status *type,
-                                    const struct limit **of, size_t *index)
-{
-    const struct rule *found = NULL;
-
-    for (size_t i = 0; i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
-
-        for (size_t k = 0; limit && limit->readable && k < limit->set.count; k++) {
-            const struct rule *rule = &limit->set.at[k];
-
-            if (rule->algorithm == ALGORITHM_CONCURRENCY || *rule->by ||
-                (found && (double)rule->count * (double)found->period_us >=
-                              (double)found->count * (double)rule->period_us))
-                continue;
-            found = rule;
-            *of = limit;
-            *index = k;
-        }
-    }
-    return found;
-}
-
-const struct rule *limits_rule(const struct limits *limits, const struct type_status *type)
-{
-    const struct limit *of;
-    size_t index;
-
-    return strictest(limits, type, &of, &index);
-}
-
 /* Slots a second that a rule lets through now; 0: it does not say. */
 static double rate_of(const struct limit *limit, size_t i)
 {
@@ -644,12 +604,26 @@ static double rate_of(const struct limit *limit, size_t i)
     return limit->factor[i] ? rate * (double)limit->factor[i] / 1000 : rate;
 }
 
-double limits_rate(const struct limits *limits, const struct type_status *type)
+const struct rule *limits_rule(const struct type_status *type, double *rate)
 {
-    const struct limit *of;
-    size_t index;
+    const struct rule *found = NULL;
 
-    return strictest(limits, type, &of, &index) ? rate_of(of, index) / limits_cost(type) : 0;
+    *rate = 0;
+    for (size_t i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = type->limits[i];
+
+        for (size_t k = 0; limit->readable && k < limit->set.count; k++) {
+            const struct rule *rule = &limit->set.at[k];
+
+            if (rule->algorithm == ALGORITHM_CONCURRENCY || *rule->by ||
+                (found && (double)rule->count * (double)found->period_us >=
+                              (double)found->count * (double)rule->period_us))
+                continue;
+            found = rule;
+            *rate = rate_of(limit, k) / limits_cost(type);
+        }
+    }
+    return found;
 }
 
 double limits_pace(const struct limits *limits, const struct type_status *type, int64_t n,
@@ -661,9 +635,9 @@ double limits_pace(const struct limits *limits, const struct type_status *type, 
 
     *rule = NULL;
     for (size_t i = 0; i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
+        const struct limit *limit = type->limits[i];
 
-        for (size_t k = 0; limit && limit->readable && k < limit->set.count; k++) {
+        for (size_t k = 0; limit->readable && k < limit->set.count; k++) {
             double rate = rate_of(limit, k);
             int64_t last_us = gate_nth_start(&limit->gates[k], limits->now_us, price.jobs, price.cost);
 

@@ -64,11 +64,9 @@ bool type_is_stopped(const struct type_status *type);
 int64_t type_next_cost(const struct type_status *type);
 double limits_cost(const struct type_status *type);
 
-/* The rule of a type's limits that is strictest in the long run, of those that hold all of its jobs; NULL:
- * there is none. It does not depend on what waits. */
-const struct rule *limits_rule(const struct limits *limits, const struct type_status *type);
-/* Starts a second that it lets through now. 0: there is none. */
-double limits_rate(const struct limits *limits, const struct type_status *type);
+/* The rule of a type's limits that is strictest in the long run, of those that hold all of its jobs, and the starts a second that it lets through
+ * now; NULL, 0: there is none. It does not depend on what waits. */
+const struct rule *limits_rule(const struct type_status *type, double *rate);
 /* Returns the pace of the rule that is in the way of n jobs for the longest; *rule: that one. 0, NULL: there is none. */
 double limits_pace(const struct limits *limits, const struct type_status *type, int64_t n,
                    const struct rule **rule);

@@ -53,11 +53,11 @@ static int read_all(struct weir *w, int64_t now_us, struct status *processes, st
     struct status_answer answer = {.root = NULL};
     struct limits_asking asking;
     struct pages beside;
-    int rc = limits_begin(w, now_us, LIMITS_ALONE, limits, &asking, &beside);
+    int rc;
 
-    if (rc == 0)
-        rc = status_ask(w, now_us, &beside, &answer);
-    rc = limits_end(&asking, rc);
+    limits_begin(w, now_us, limits, &asking, &beside);
+    rc = status_ask(w, now_us, &beside, &answer);
+    limits_end(limits);
     if (rc == 0)
         rc = status_rows_read(status, answer.root, &w->error);
     if (rc == 0)

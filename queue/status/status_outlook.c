@@ -9,11 +9,11 @@
 #include "queue/status/status_backlog.h"
 #include "queue/status/waits.h"
 
-/* Reads the limits of a type that exist, the one of its own name (own: it exists) first. */
-static int read_uses(struct type_status *type, bool own, const json_t *uses, const struct limits *limits,
-                     struct error *e)
+/* Reads the limits of a type that exist, that of its own name (NULL: there is none) first. */
+static int read_uses(struct type_status *type, const struct limit *own, const json_t *uses,
+                     const struct limits *limits, struct error *e)
 {
-    size_t most = own + json_array_size(uses);
+    size_t most = (own != NULL) + json_array_size(uses);
 
     if (most == 0)
         return 0;
@@ -21,13 +21,13 @@ static int read_uses(struct type_status *type, bool own, const json_t *uses, con
     if (!type->limits)
         return error_no_memory(e, "status");
     if (own)
-        strcpy(type->limits[type->limit_count++], type->name);
+        type->limits[type->limit_count++] = own;
     for (size_t i = 0; i < json_array_size(uses); i++) {
         const char *name = json_string_value(json_array_get(uses, i));
         const struct limit *limit = name ? limits_find(limits, name) : NULL;
 
         if (limit)
-            strcpy(type->limits[type->limit_count++], limit->name);
+            type->limits[type->limit_count++] = limit;
     }
     return 0;
 }
@@ -40,14 +40,14 @@ static int64_t pause_until(const json_t *pause)
     return until_us >= PAUSED_ENDLESS_US ? GATE_NEVER : until_us;
 }
 
-/* True when there is a limit of that name. No limit before *at has it, as names are asked for in their order. */
-static bool is_limit(const struct limits *limits, size_t *at, const char *name)
+/* Finds the limit of that name; NULL: there is none. No limit before *at has it, as names are asked for in their order. */
+static const struct limit *next_limit(const struct limits *limits, size_t *at, const char *name)
 {
     int order = 1;
 
     while (*at < limits->count && (order = strcmp(limits->at[*at].name, name)) < 0)
         ++*at;
-    return order == 0;
+    return order == 0 ? &limits->at[*at] : NULL;
 }
 
 /* false: out of memory. */
@@ -85,10 +85,9 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
         *type = s->types[i];
         json_incref(type->pause);
         type->pause_until_us = pause_until(type->pause);
-        type->learned = true;
         if (!status_read_backlog(type, root))
             return error_no_memory(e, "status");
-        rc = read_uses(type, is_limit(limits, &at, type->name),
+        rc = read_uses(type, next_limit(limits, &at, type->name),
                        json_object_get(json_object_get(types, type->name), "use"), limits, e);
         s->types[i].limited = type->limit_count > 0;
     }
@@ -99,9 +98,9 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
     return rc == 0 ? limits_note_holds(limits, e) : rc;
 }
 
-static void read_rule(struct type_status *t, const struct limits *limits, const struct type_status *type)
+static void read_rule(struct type_status *t, const struct type_status *type)
 {
-    const struct rule *rule = limits_rule(limits, type);
+    const struct rule *rule = limits_rule(type, &t->rate);
     char period[32];
 
     if (!rule)
@@ -124,8 +123,7 @@ int status_foretell(struct type_status *t, const struct all_limits *all, struct 
     t->each = limits_cost(type);
     if (type->limit_count == 0)
         return 0;
-    t->rate = limits_rate(limits, type);
-    read_rule(t, limits, type);
+    read_rule(t, type);
     if (type_backlog(type) == 0 || type->held > 0)
         return 0;
     if (forecast_type(limits, type, NULL, &last, e) < 0)

@@ -61,6 +61,15 @@ static void use_counters(struct type_status *t, const json_t *counts, int64_t no
     t->rate_now = rate_now(counts, now_us);
 }
 
+static struct keyless read_keyless(const json_t *row)
+{
+    struct keyless k = {.jobs = positive(answer_int(row, "jobs")), .of = answer_int(row, "of")};
+
+    snprintf(k.path, sizeof k.path, "%s", answer_text(row, "path"));
+    snprintf(k.limit, sizeof k.limit, "%s", answer_text(row, "limit"));
+    return k;
+}
+
 void status_type_read(struct type_status *t, const char *name, const json_t *row, int64_t now_us)
 {
     *t = (struct type_status){.next_start_us = -1, .finish_us = -1};
@@ -69,5 +78,5 @@ void status_type_read(struct type_status *t, const char *name, const json_t *row
     t->cost = positive(answer_int(row, "cost") - 1) + 1;
     t->own_costs = json_is_true(json_object_get(row, "own_costs"));
     t->in_pause = json_is_true(json_object_get(row, "in_pause"));
-    t->keyless = keyless_read(json_object_get(row, "keyless"));
+    t->keyless = read_keyless(json_object_get(row, "keyless"));
 }

@@ -151,12 +151,8 @@ static json_t *waits_gates(const struct limits *limits, const struct type_status
     struct closed last = {.limit = NULL};
     struct type_turn turn;
 
-    for (size_t i = 0; i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
-
-        if (limit)
-            keep_closed(&last, limits, limit, cost);
-    }
+    for (size_t i = 0; i < type->limit_count; i++)
+        keep_closed(&last, limits, type->limits[i], cost);
     if (!last.limit && type_awaits_turn(limits, type, &turn))
         last = (struct closed){turn.limit, (int)turn.rule, turn.until_us, turn.until_us};
     *opens_us = last.opens_us;
@@ -209,15 +205,15 @@ static bool is_slower(const struct rule *rule, const struct rule *than)
 }
 
 /* Returns the strictest of the keyed rules of a type, or NULL. */
-static json_t *waits_keys(const struct limits *limits, const struct type_status *type)
+static json_t *waits_keys(const struct type_status *type)
 {
     const struct rule *found = NULL;
     json_t *row = NULL;
 
     for (size_t i = 0; i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
+        const struct limit *limit = type->limits[i];
 
-        for (size_t k = 0; limit && limit->readable && k < limit->set.count; k++) {
+        for (size_t k = 0; limit->readable && k < limit->set.count; k++) {
             if (!*limit->set.at[k].by || !is_slower(&limit->set.at[k], found))
                 continue;
             found = &limit->set.at[k];
@@ -254,7 +250,7 @@ static json_t *waits_limits(const struct limits *limits, const struct type_statu
 
     if (keys_us <= limits->now_us || (waits && keys_us <= opens_us))
         return waits;
-    keys = waits_keys(limits, type);
+    keys = waits_keys(type);
     if (!keys)
         return waits;
     json_decref(waits);
@@ -281,5 +277,5 @@ json_t *waits_of_type(const struct limits *limits, const struct type_status *typ
     waits = waits_limits(limits, type);
     if (!waits)
         waits = waits_executor(type);
-    return waits || type_parked(type) == 0 || (b && b->opens_us > 0) ? waits : waits_keys(limits, type);
+    return waits || type_parked(type) == 0 || (b && b->opens_us > 0) ? waits : waits_keys(type);
 }

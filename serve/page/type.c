@@ -55,10 +55,8 @@ static void write_limits(struct page *p, const char *name)
 
     html(p->h, "<p class=\"lead\">");
     for (size_t i = 0; type && i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
+        const struct limit *limit = type->limits[i];
 
-        if (!limit)
-            continue;
         rule_set_format(&limit->set, rules);
         html(p->h, "%rheld by ", i ? ", " : "");
         put_link(p, "limits", limit->name);

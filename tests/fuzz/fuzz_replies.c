@@ -285,7 +285,7 @@ static void ask_limits(void)
 {
     struct limits limits;
 
-    if (limits_read(w, "L", &limits) == 0)
+    if (status_limits(w, -1, &limits) == 0)
         use_limits(&limits);
     limits_free(&limits);
 }
