@@ -394,6 +394,21 @@ WORKER_TEST(test_promote_keeps_the_order_of_due_times)
     turns_check();
 }
 
+WORKER_TEST(test_promote_puts_each_retry_into_its_own_lane)
+{
+    for (const char *id = "a\0b\0c\0d\0e\0f"; *id; id += 2)
+        enqueue("default", *id % 2 ? "t" : "slow", id);
+    assert_int_equal(claim("w", 6, 0), 6);
+    for (int i = 0; i < 6; i++)
+        settle("w", SETTLE_RETRY, tokens[i], 1 + i, NULL);
+    turns.now_us += 10;
+    promote(6);
+    expect_list(LANE("t"), "a c e");
+    expect_list(LANE("slow"), "b d f");
+    assert_int_equal(redis_number("EXISTS", PREFIX "later"), 0);
+    turns_check();
+}
+
 WORKER_TEST(test_promote_buries_what_it_cannot_read)
 {
     static const char *const records[] = {

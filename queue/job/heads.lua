@@ -136,12 +136,14 @@ function heads.came_back(entry, token)
     return heads.write(attempts, interrupted, throttled, body, attrs .. ',g' .. slot .. '.' .. index)
 end
 
+local LARGE = 2048 -- bytes: of such an entry it takes less to read the head than to look through all of it
+
 -- Returns the entry of a job that leaves its lanes: it will be taken anew.
 function heads.fresh(entry)
-    local head = match(entry, '^@%d+,%d+,%d+[^;]*,g%d')
-    if not head then return entry end
-    local at = find(entry, ';', 1, true)
-    return sub(entry, 1, at - 1):gsub(',g[^,]*', '') .. sub(entry, at)
+    if #entry < LARGE and not find(entry, ',g', 1, true) or not find(entry, '^@%d+,') then return entry end
+    local at = find(entry, ';', 1, true) or 1
+    local its = sub(entry, 1, at - 1)
+    return find(its, ',g', 1, true) and its:gsub(',g[^,]*', '') .. sub(entry, at) or entry
 end
 
 -- Returns when a job that came back was taken: its slot, and which lease of a turn it was; nil: it did not come back. The job of a lane that was

@@ -117,7 +117,8 @@ local function put_first(name, entries, are_back)
     local reversed, before = {}, #entries
     local waits = call('EXISTS', P .. 'lane:' .. name) == 1
     if waits and are_back and heads.taken(entries[before]) then entries = merge(P .. 'lane:' .. name, entries) end
-    for i = #entries, 1, -1 do reversed[#reversed + 1] = entries[i] end
+    local n = #entries
+    for i = 1, n do reversed[i] = entries[n + 1 - i] end
     push('LPUSH', P .. 'lane:' .. name, reversed)
     large.note_lane(queue, entries, 1)
     counters.add(kind, 'returned', before)

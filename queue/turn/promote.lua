@@ -10,6 +10,7 @@
 -- uses: bell check counters ends lane lane_names large later_records registry sign slices
 
 local NAMED_MOST = 200 -- schedules in one answer, and slices.BYTES of their definitions
+local RETRIED, SCHEDULE, BLANK = 108, 115, 32 -- "l", "s", " "
 local READ_MOST = 1000 -- records looked at, for the case that many schedules stand before the jobs
 
 local function header_of(record)
@@ -18,34 +19,46 @@ local function header_of(record)
 end
 
 -- Returns the schedule that a record of `later` is of; nil: it is a job's.
-local function schedule_of(record) return record:match('^s ([%w_.-]+)\n$') end
+local function schedule_of(record) return match(record, '^s ([%w_.-]+)\n$') end
 
--- Sorts a record into moves: those for a queue, those for a lane, those that a key keeps from their lane, and what cannot be moved; neither
--- stops the others. records: what leaves `later`.
+-- Says where to a record goes whose lane was not met before: to a queue, to a lane, nowhere as a key keeps it from its lane, or to the dead, as it
+-- cannot be moved; neither stops the others.
 local function plan(record, moves)
     local header, entry = header_of(record)
     local queue, name = (header or ''):match('^q %S+ ([%w_.-]+) ([%w_.-]+)$')
     local into = (header or ''):match('^l %S+ ([%w_.-]+!?/[%w_.-]+/[%w_.-]*)$')
-    local wrong = queue and check.wrong_kind('queue:' .. queue, 'list') or into and not moves.entries[into] and lane.wrong(into)
+    local wrong = queue and check.wrong_kind('queue:' .. queue, 'list') or into and lane.wrong(into)
     if not queue and not into then
         moves.dead[#moves.dead + 1] = {lane = '//', reason = 'this record of `later` cannot be read', entry = record}
     elseif into and wrong then
         moves.put_off[#moves.put_off + 1] = record
         moves.wrong = wrong
-        return
     elseif wrong then
         moves.dead[#moves.dead + 1] = {queue = queue, type = name, reason = wrong, entry = entry}
     elseif queue then
         moves.to_queue[#moves.to_queue + 1] = {queue = queue, type = name, entry = entry}
     else
-        local entries = moves.entries[into]
-        if not entries then
-            entries = {}
-            moves.entries[into], moves.lanes[#moves.lanes + 1] = entries, into
-        end
-        entries[#entries + 1] = entry
+        moves.entries[into], moves.lanes[#moves.lanes + 1] = {entry}, into
     end
-    moves.records[#moves.records + 1] = record
+end
+
+-- Says where the records of jobs go. Most are of the lane of the one before, and need no second look: the name of that stands behind their tag.
+local function plan_all(records, moves)
+    local line, entries = '', nil
+    for i = 1, #records do
+        local record = records[i]
+        local kind, blank = byte(record, 1, 2)
+        local at = kind == RETRIED and blank == BLANK and find(record, ' ', 3, true)
+        if not entries or not at or find(record, line, at, true) ~= at then
+            line = at and sub(record, at, find(record, '\n', at, true)) or ''
+            entries = moves.entries[sub(line, 2, -2)]
+        end
+        if entries then
+            entries[#entries + 1] = sub(record, at + #line)
+        else
+            plan(record, moves)
+        end
+    end
 end
 
 -- Buries a job that cannot be moved.
@@ -82,14 +95,25 @@ local function move(moves, seed)
     for i, d in ipairs(moves.dead) do bury(d, i) end
 end
 
+-- Takes these jobs out of `later`. are_first: nothing else stands before the last of them.
+local function remove(jobs, are_first)
+    if #jobs == 0 then return end
+    if are_first then
+        call('ZREMRANGEBYRANK', P .. 'later', '0', us(#jobs - 1))
+    else
+        call('ZREM', P .. 'later', unpack(jobs))
+    end
+end
+
 -- Reads up to `most` jobs that are due, and the schedules among and before them: {record =, name =} each.
 local function read_due(most)
     local jobs, schedules, at, load = {}, {}, 0, slices.load()
     local due = min(READ_MOST, call('ZCOUNT', P .. 'later', '-inf', us(now)))
     repeat
         local records, ended = slices.read('ZRANGE', P .. 'later', at, min(due - at, most - #jobs), load)
-        for _, record in ipairs(records) do
-            local name = schedule_of(record)
+        for i = 1, #records do
+            local record = records[i]
+            local name = byte(record) == SCHEDULE and schedule_of(record)
             if name then
                 schedules[#schedules + 1] = {record = record, name = name}
             else
@@ -126,12 +150,12 @@ local function promote(ARGV)
     if not is_name(seed) then return refuse('promote: its seed is not a valid name') end
 
     local jobs, schedules = read_due(most)
-    local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}, records = {}, put_off = {}, wrong = ''} -- entries: of each of the lanes
-    for _, record in ipairs(jobs) do plan(record, moves) end
+    local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}, put_off = {}, wrong = ''} -- entries: of each of the lanes
+    plan_all(jobs, moves)
     local wrong = #moves.dead > 0 and check.wrong_kind('dead', 'zset') or #moves.to_queue > 0 and sign.wrong()
     if wrong then return check.refuse_key(wrong) end
     move(moves, seed)
-    if #moves.records > 0 then call('ZREM', P .. 'later', unpack(moves.records)) end
+    remove(jobs, #schedules == 0)
     put_off(moves.put_off)
     local named = name_schedules(schedules)
     local first = later_records.first()
