@@ -161,31 +161,20 @@ static int send_enqueue(struct bench *b, void *arg, const char *time)
     return rc ? error_set(&b->error, rc, "%.400s", weir_message(arg)) : 0;
 }
 
-static int send_push(struct bench *b, void *arg, const char *time)
+int beats_of_worker(struct bench *b, struct beats *beats, int executors)
 {
-    char body[128];
-
-    (void)arg;
-    snprintf(body, sizeof body, "{\"id\":\"p%s\",\"type\":\"beat\",\"args\":%s}", time, time);
-    return server_ask(&b->server, NULL, &b->error, "RPUSH", PREFIX "queue:default", body, NULL);
-}
-
-int beats_of_worker(struct bench *b, struct beats *beats, bool push, int executors)
-{
-    const char *url = beats->url ? beats->url : b->server.url;
     struct samples *samples = shared_new(sizeof *samples);
-    struct crew_plan plan = {.url = url,
+    struct crew_plan plan = {.url = b->server.url,
                              .workers = 1,
                              .executors = executors,
-                             .types = {{.name = "beat", .handler = handle, .arg = samples},
-                                       {.name = "mail", .handler = noop_handler}}};
-    struct weir *w = weir_new(url, NULL);
+                             .types = {{.name = "beat", .handler = handle, .arg = samples}}};
+    struct weir *w = weir_new(b->server.url, NULL);
     struct crew crew = {0};
     struct error ignored;
     int rc = samples && w ? crew_start(&crew, &plan, &b->error) : WEIR_EINTERNAL;
 
     if (rc == 0)
-        rc = send_beats(b, beats, samples, push ? send_push : send_enqueue, w);
+        rc = send_beats(b, beats, samples, send_enqueue, w);
     if (crew_stop(&crew, rc == 0 ? &b->error : &ignored) != 0 && rc == 0)
         rc = b->error.status;
     weir_free(w);

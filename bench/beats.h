@@ -13,7 +13,6 @@ struct samples; /* of those that were received; in memory that processes share *
 struct beats {
     int count; /* those of the warm-up are more, in which connections are opened and the duty is taken */
     int64_t every_us;
-    const char *url; /* of the worker and who enqueues; NULL: Redis's own */
     double p50, p99; /* in ms */
     double redis_us; /* CPU of Redis for each */
 };
@@ -21,8 +20,8 @@ struct beats {
 /* What was sent at that time has been received. */
 void beats_receive(struct samples *samples, const char *sent);
 
-/* From weir_enqueue, or a plain RPUSH, to the first line of the handler of a worker. */
-WEIR_CHECKED int beats_of_worker(struct bench *b, struct beats *beats, bool push, int executors);
+/* From weir_enqueue to the first line of the handler of a worker. */
+WEIR_CHECKED int beats_of_worker(struct bench *b, struct beats *beats, int executors);
 /* The bare way: from LPUSH to a process in BLMOVE. */
 WEIR_CHECKED int beats_bare(struct bench *b, struct beats *beats);
 /* From send(b, time) to a process of its own that runs receive(b, samples). */

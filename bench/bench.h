@@ -7,9 +7,9 @@
  *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, turns
  *   turns.c       the scripts without a worker around them
  *   beats.c       what is sent at a steady pace
- *   throughput.c  latency.c  sparse.c  memory.c  bytes.c  pace.c  behind.c  growth.c  keys.c  take.c  batch.c  handlers.c
- *   tls.c  far.c  crowd.c  look.c  steer.c: the groups
- *   large.c       the large namespace of the last two
+ *   throughput.c  latency.c  sparse.c  memory.c  bytes.c  pace.c  behind.c  growth.c  keys.c  take.c  unique.c  handlers.c
+ *   tls.c  far.c  idle.c  look.c: the groups
+ *   large.c       the large namespace of the last one
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
  * filled. */
@@ -46,8 +46,6 @@ enum figure {
     AOF_RATE,
     LATENCY_P50,
     LATENCY_P99,
-    LATENCY_PUSH_P50,
-    LATENCY_PUSH_P99,
     SPARSE_FLOOR_50,
     SPARSE_CPU_50,
     SPARSE_P50_50,
@@ -60,9 +58,6 @@ enum figure {
     SPARSE_CPU_1000,
     SPARSE_P50_1000,
     SPARSE_P99_1000,
-    BESIDE_2,
-    BESIDE_4,
-    BESIDE_16,
     MEMORY_JOB,
     NET_BULK,
     NET_CALL,
@@ -100,19 +95,10 @@ enum figure {
     KEYS_FLOOD_CPU,
     KEYS_OPEN_WORST,
     KEYS_OPEN_CPU,
-    KEYS_PARK_WORST,
     KEYS_MEMORY,
     KEYS_MEMORY_ASLEEP,
-    GATES_CPU_1,
-    GATES_CPU_2,
-    GATES_CPU_3,
-    GATES_CPU_4,
-    GATES_CPU_KEYED,
-    CEILING_CALL,
     CEILING_ONE,
     CEILING_MANY,
-    TAKE_CALL,
-    TAKE_CALL_RATIO,
     TAKE_PIPELINED,
     TAKE_MANY,
     TAKE_MANY_OF_ONE,
@@ -120,31 +106,17 @@ enum figure {
     PROTOCOL_ENQUEUE,
     PROTOCOL_TAKE,
     PROTOCOL_BULK,
-    BATCH_BULK_PLAIN,
-    BATCH_BULK,
-    BATCH_RUN_PLAIN,
-    BATCH_RUN,
-    BATCH_RUN_RATIO,
     ENQUEUE_CALL,
     ENQUEUE_CALL_UNIQUE,
     ENQUEUE_CALL_LATER,
-    ENQUEUE_CALL_HELD,
-    ENQUEUE_PIPELINED,
-    ENQUEUE_PIPELINED_UNIQUE,
-    ENQUEUE_PIPELINED_LATER,
-    ENQUEUE_PIPELINED_BATCH,
     PIPE_ALONE,
     PIPE_RATE,
     EXEC_ALONE,
     EXEC_RATE,
     EXEC_RATIO,
     ASYNC_MEMORY,
-    TLS_BULK_PLAIN,
-    TLS_BULK,
     TLS_RUN_PLAIN,
     TLS_RUN,
-    TLS_CALL_PLAIN,
-    TLS_CALL,
     TLS_CONNECT_PLAIN,
     TLS_CONNECT,
     FAR_RUN_0,
@@ -153,12 +125,6 @@ enum figure {
     FAR_RUN_2,
     FAR_RUN_10,
     FAR_KEPT,
-    FAR_LATENCY_P50,
-    FAR_LATENCY_P99,
-    BUSY_NOOP,
-    BUSY_NOOP_RATE,
-    BUSY_SLEEP,
-    BUSY_SLEEP_RATE,
     IDLE_CPU_16,
     IDLE_CPU_64,
     IDLE_CLAIMS_16,
@@ -184,21 +150,7 @@ enum figure {
     LOOK_API_STATUS,
     LOOK_API_REPORT,
     LOOK_METRICS,
-    LOOK_LONGEST,
     LOOK_WATCH,
-    STEER_LIMIT,
-    STEER_TYPE,
-    STEER_PAUSE,
-    STEER_KEY,
-    STEER_AGAIN,
-    STEER_BATCH,
-    STEER_QUEUE,
-    STEER_DEAD,
-    STEER_JOB,
-    STEER_WORKER,
-    STEER_SCHEDULE,
-    STEER_ADOPT,
-    STEER_BULK,
     FIGURES
 };
 
@@ -278,9 +230,6 @@ WEIR_CHECKED int fill(struct bench *b, const char *url, const char *type, size_t
 /* The same with so many keys, in turn. */
 WEIR_CHECKED int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes,
                            size_t keys);
-/* The same as a batch. */
-WEIR_CHECKED int fill_batch(struct bench *b, const char *url, const char *batch, const char *type, size_t n,
-                            size_t body_bytes);
 /* Removes all keys, sets the limit of type (rule NULL: none), and fills its queue. */
 WEIR_CHECKED int prepare(struct bench *b, struct server *s, const char *type, const char *rule, size_t n);
 /* Waits until a counter of a type has reached n. */
@@ -308,15 +257,6 @@ WEIR_CHECKED int large_build(struct bench *b);
 WEIR_CHECKED int large_start(struct bench *b, const char *const *words, pid_t *pid);
 /* Waits for its end; returns its wait status. cpu_us: what it has used. */
 int large_wait(pid_t pid, double *cpu_us);
-/* Redis notes how long calls take from now on; those before are forgotten. */
-WEIR_CHECKED int large_forget_calls(struct bench *b);
-/* The longest call of a script since then. */
-struct large_call {
-    double ms;
-    char name[LARGE_NAME_SIZE];
-};
-WEIR_CHECKED int large_longest(struct bench *b, struct large_call *longest);
-
 /* ---- ceiling.c */
 
 int ceiling_push(struct bench *b, size_t jobs, struct speed *speed);
@@ -339,7 +279,6 @@ int bench_limited(struct bench *b);
 int bench_aof(struct bench *b);
 int bench_latency(struct bench *b);
 int bench_sparse(struct bench *b);
-int bench_beside(struct bench *b);
 int bench_memory(struct bench *b);
 int bench_bytes(struct bench *b);
 int bench_pace(struct bench *b);
@@ -349,19 +288,15 @@ int bench_flood(struct bench *b);
 int bench_behind(struct bench *b);
 int bench_growth(struct bench *b);
 int bench_keys(struct bench *b);
-int bench_gates(struct bench *b);
 int bench_take(struct bench *b);
 int bench_protocol(struct bench *b);
-int bench_batch(struct bench *b);
 int bench_unique(struct bench *b);
 int bench_pipe(struct bench *b);
 int bench_exec(struct bench *b);
 int bench_async(struct bench *b);
 int bench_tls(struct bench *b);
 int bench_far(struct bench *b);
-int bench_busy(struct bench *b);
 int bench_idle(struct bench *b);
 int bench_look(struct bench *b);
-int bench_steer(struct bench *b);
 
 #endif

@@ -18,18 +18,12 @@
 #define DRAIN_US INT64_C(120000000)
 
 static struct weir_worker *the_worker; /* of a forked process */
-static int the_number;
 
 int noop_handler(struct weir_job *job, void *arg)
 {
     (void)job;
     (void)arg;
     return WEIR_DONE;
-}
-
-int crew_number(void)
-{
-    return the_number;
 }
 
 static void on_term(int signal)
@@ -68,7 +62,6 @@ static int run_worker(const struct crew_plan *plan, int number)
                                           .trace_file = plan->trace ? trace : NULL};
     int rc = 0;
 
-    the_number = number;
     if (plan->trace)
         snprintf(trace, sizeof trace, "%s.%d", plan->trace, number);
     the_worker = weir_worker_new(&options);

@@ -49,7 +49,5 @@ void *shared_new(size_t size);
 void shared_free(void *memory, size_t size);
 
 int noop_handler(struct weir_job *job, void *arg);
-/* In a worker process: which of the crew it is, from 0. */
-int crew_number(void);
 
 #endif

@@ -2,13 +2,12 @@
  * round trip, each way. The row at 0 goes through it as well, so what the proxy itself costs is in all of them. */
 #include <stdio.h>
 
-#include "bench/beats.h"
+#include "bench/bench.h"
 #include "bench/crew.h"
 #include "tests/proxy.h"
 
 #define JOBS 500000
-#define PACE_TRIP_US 10000 /* of the rows about a rate and about lone jobs, */
-#define LONE_US 60000      /* which come so seldom that each is settled before the next */
+#define PACE_TRIP_US 10000 /* of the row about a rate */
 
 /* The server as it is seen over the proxy; NULL: an error. */
 static struct proxy *open_link(struct bench *b, int64_t trip_us, struct server *far)
@@ -103,7 +102,6 @@ static int measure_runs(struct bench *b)
 
 int bench_far(struct bench *b)
 {
-    struct beats beats = {.count = b->quick ? 50 : 200, .every_us = LONE_US};
     struct server far;
     struct proxy *proxy;
     int rc = measure_runs(b);
@@ -112,16 +110,6 @@ int bench_far(struct bench *b)
         return rc;
     proxy = open_link(b, PACE_TRIP_US, &far);
     rc = proxy ? measure_far(b, far.url, "5000/s,burst=1", 5000) : b->error.status;
-    if (rc == 0)
-        rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
-    beats.url = far.url;
-    if (rc == 0)
-        rc = beats_of_worker(b, &beats, false, EXECUTORS);
     proxy_stop(proxy);
-    if (rc == 0) {
-        report(b, FAR_LATENCY_P50, beats.p50, 0, "weir_enqueue over the same link, a job every %d ms",
-               LONE_US / 1000);
-        report(b, FAR_LATENCY_P99, beats.p99, 0, "%s", "");
-    }
     return rc;
 }

@@ -1,4 +1,4 @@
-/* Several gates and many keys. Jobs are parked before their time: by the clock of a past day, so that their
+/* Many keys. Jobs are parked before their time: by the clock of a past day, so that their
  * gates are closed while they are looked at and all open when the measurement begins.
  *
  * What 100/s costs is measured for all rivals at once, each in a Redis of its own, turn by turn: whatever the
@@ -13,7 +13,6 @@
 #include "core/clock.h"
 
 #define TYPE "mail"
-#define SHARED "account"
 #define JOB_BYTES (ARGS_BYTES + 63) /* of a body: args, an id of 16, the type, a key of 7 */
 #define MORE_JOBS 20000             /* behind the first ones of the keys, so that no key runs out of jobs */
 #define TURN 100                    /* jobs in one claim */
@@ -22,16 +21,15 @@
 #define EVERY_US 10000 /* 100 turns a second */
 #define WARM_UP 50     /* turns */
 #define SAMPLES 1000
-#define RIVALS_MOST 5
+#define RIVALS_MOST 4
 #define EMPTY_MOST 1000 /* claims in a row that start nothing */
 
 #define PEAK "100/s,burst=10"
-#define QUOTA "1000000/1h,burst=1000" /* never reached at 100/s */
 
 /* What waits, and at which gates. */
 struct crowd {
-    const char *rules, *shared; /* of the type, of a limit that it uses (NULL: none) */
-    size_t keys, jobs;          /* keys 0: jobs have none */
+    const char *rules; /* of the type */
+    size_t keys, jobs;
 };
 
 /* ---- Parking */
@@ -41,10 +39,6 @@ static int set_limits(struct bench *b, struct server *s, const struct crowd *cro
     struct weir *w = weir_new(s->url, NULL);
     int rc = w ? weir_rate_set(w, TYPE, crowd->rules) : WEIR_EINTERNAL;
 
-    if (rc == 0 && crowd->shared)
-        rc = weir_rate_set(w, SHARED, crowd->shared);
-    if (rc == 0 && crowd->shared)
-        rc = weir_rate_use(w, TYPE, SHARED, 0);
     if (rc != 0)
         error_set(&b->error, rc, "%.400s", w ? weir_message(w) : "out of memory");
     weir_free(w);
@@ -229,7 +223,7 @@ static int time_all(struct bench *b, struct turns *t, size_t jobs, struct speed 
 static int measure_flood(struct bench *b)
 {
     size_t keys = bench_size(b, 100000);
-    struct crowd crowd = {NEVER_REACHED ",burst=1 1000/s,by=key", NULL, keys, 2 * keys};
+    struct crowd crowd = {NEVER_REACHED ",burst=1 1000/s,by=key", keys, 2 * keys};
     struct turns turns = {0};
     struct speed speed;
     double bytes;
@@ -295,32 +289,20 @@ static int read_times(struct bench *b, struct server *s, struct times *times)
     return 0;
 }
 
-static void report_times(struct bench *b, enum figure figure, const struct times *times, const char *of,
-                         size_t keys)
-{
-    report(b, figure, (double)times->us[times->count - 1] / 1e3, 0,
-           "p50 %.2f, p99 %.2f ms of %zu %s; %zu keys", (double)times->us[times->count / 2] / 1e3,
-           (double)times->us[times->count * 99 / 100] / 1e3, times->count, of, keys);
-}
-
 /* Each key has started its first job, and its second waits for the same moment as all others. */
 static int measure_opening(struct bench *b)
 {
     size_t keys = bench_size(b, 100000);
-    struct crowd crowd = {"1/1m,by=key", NULL, keys, 2 * keys};
+    struct crowd crowd = {"1/1m,by=key", keys, 2 * keys};
     struct server server = {0};
     struct turns turns = {0};
-    struct times parking = {0}, opened = {0};
+    struct times opened = {0};
     struct speed speed;
     double bytes;
     int rc = server_start(&server, false, &b->error);
 
     if (rc == 0)
-        rc = watch_calls(b, &server);
-    if (rc == 0)
         rc = park(b, &server, &crowd, &turns, &bytes);
-    if (rc == 0)
-        rc = read_times(b, &server, &parking);
     if (rc == 0)
         rc = watch_calls(b, &server);
     if (rc == 0)
@@ -328,12 +310,13 @@ static int measure_opening(struct bench *b)
     if (rc == 0)
         rc = read_times(b, &server, &opened);
     if (rc == 0) {
-        report_times(b, KEYS_OPEN_WORST, &opened, "claims of 0.5 ms or more", keys);
+        report(b, KEYS_OPEN_WORST, (double)opened.us[opened.count - 1] / 1e3, 0,
+               "p50 %.2f, p99 %.2f ms of %zu claims of 0.5 ms or more; %zu keys",
+               (double)opened.us[opened.count / 2] / 1e3, (double)opened.us[opened.count * 99 / 100] / 1e3,
+               opened.count, keys);
         report(b, KEYS_OPEN_CPU, speed.redis_us, 0, "claim and settle; %.0f/s", speed.a_second);
-        report_times(b, KEYS_PARK_WORST, &parking, "claims of 0.5 ms or more", keys);
     }
     free(opened.us);
-    free(parking.us);
     turns_free(&turns);
     server_stop(&server);
     return rc;
@@ -357,8 +340,8 @@ static int measure_memory(struct bench *b, enum figure figure, const struct crow
 
 int bench_keys(struct bench *b)
 {
-    static const struct crowd alone = {"1/1d 1/1d,by=key", NULL, 100000, 100000};
-    static const struct crowd asleep = {"1/1d,by=key", NULL, 50000, 100000};
+    static const struct crowd alone = {"1/1d 1/1d,by=key", 100000, 100000};
+    static const struct crowd asleep = {"1/1d,by=key", 50000, 100000};
     static const struct rival all[] = {
         {.figure = KEYS_CPU_10, .crowd = {.keys = 10}},
         {.figure = KEYS_CPU_1000, .crowd = {.keys = 1000}},
@@ -381,18 +364,4 @@ int bench_keys(struct bench *b)
     if (rc == 0)
         rc = measure_memory(b, KEYS_MEMORY, &alone);
     return rc == 0 ? measure_memory(b, KEYS_MEMORY_ASLEEP, &asleep) : rc;
-}
-
-int bench_gates(struct bench *b)
-{
-    static struct rival rivals[RIVALS_MOST] = {
-        {.figure = GATES_CPU_1, .crowd = {PEAK, NULL, 0, MORE_JOBS}},
-        {.figure = GATES_CPU_2, .crowd = {PEAK, QUOTA, 0, MORE_JOBS}},
-        {.figure = GATES_CPU_3, .crowd = {PEAK, QUOTA " " QUOTA, 0, MORE_JOBS}},
-        {.figure = GATES_CPU_4, .crowd = {PEAK " " QUOTA, QUOTA " " QUOTA, 0, MORE_JOBS}},
-        {.figure = GATES_CPU_KEYED,
-         .crowd = {PEAK " " QUOTA ",by=key", QUOTA " " QUOTA, 10000, 10000 + MORE_JOBS}},
-    };
-
-    return compare_rivals(b, rivals, RIVALS_MOST);
 }

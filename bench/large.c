@@ -1,9 +1,7 @@
 /* A large namespace, and commands that are given there. */
 #include <errno.h>
 #include <fcntl.h>
-#include <hiredis/hiredis.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,8 +15,7 @@
 
 #define JOBS 100 /* of a type */
 #define RECORDED 400
-#define AT_ONCE 100  /* types of one call that builds */
-#define SLOW_US "20" /* calls that the slow log keeps */
+#define AT_ONCE 100 /* types of one call that builds */
 
 /* ---- The world. Of ten types two have limits and a lane with all their jobs but ten. */
 
@@ -146,51 +143,4 @@ int large_wait(pid_t pid, double *cpu_us)
     *cpu_us = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e6 +
               (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     return status;
-}
-
-/* ---- The longest call */
-
-/* The script of a call; NULL: it calls none. */
-static const char *script_of(const struct redisReply *words)
-{
-    const char *text = words->elements > 1 ? words->element[1]->str : "";
-    const char *script = strncmp(text, "weir_", 5) == 0 ? strchr(text + 5, '_') : NULL;
-
-    return script ? script + 1 : NULL;
-}
-
-int large_forget_calls(struct bench *b)
-{
-    int rc = server_ask(&b->server, NULL, &b->error, "CONFIG", "SET", "slowlog-log-slower-than", SLOW_US,
-                        "slowlog-max-len", "10000", NULL);
-
-    return rc == 0 ? server_ask(&b->server, NULL, &b->error, "SLOWLOG", "RESET", NULL) : rc;
-}
-
-int large_longest(struct bench *b, struct large_call *longest)
-{
-    struct redisReply *reply = NULL;
-    long long longest_us = 0;
-    struct args a;
-    int rc;
-
-    snprintf(longest->name, sizeof longest->name, "none");
-    args_init(&a);
-    args_add(&a, "SLOWLOG");
-    args_add(&a, "GET");
-    args_add(&a, "10000");
-    rc = redis_call(b->server.redis, &a, &reply, NULL, &b->error);
-    args_free(&a);
-    for (size_t i = 0; rc == 0 && i < reply->elements; i++) {
-        const struct redisReply *entry = reply->element[i];
-        const char *script = script_of(entry->element[3]);
-
-        if (script && entry->element[2]->integer > longest_us) {
-            longest_us = entry->element[2]->integer;
-            snprintf(longest->name, sizeof longest->name, "%s", script);
-        }
-    }
-    freeReplyObject(reply);
-    longest->ms = (double)longest_us / 1e3;
-    return rc;
 }

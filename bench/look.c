@@ -1,6 +1,6 @@
 /* Looking at a large namespace: 10,000 types, 1,000 queues, 1,000,000 jobs, 2,002 limits, three workers that take all types, and what was
  * recorded of 400 types and limits in 72 hours. How long commands, pages, documents and metrics take, cold and again, and weir top to its
- * first rows; the longest call; and what an open overview and a scrape of /metrics every 15 s cost. */
+ * first rows; and what an open overview and a scrape of /metrics every 15 s cost. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -36,32 +36,6 @@ static double less(double a, double b)
     return a < b ? a : b;
 }
 
-/* Begins a round. Its longest call counts in the round where that was shortest: the clock of a call runs on while the machine does
- * something else. */
-static int begin_round(struct bench *b)
-{
-    int rc = bench_check(b);
-
-    return rc == 0 ? large_forget_calls(b) : rc;
-}
-
-static int end_round(struct bench *b, struct large_call *least)
-{
-    struct large_call call;
-    int rc = large_longest(b, &call);
-
-    if (rc == 0 && call.ms < least->ms)
-        *least = call;
-    return rc;
-}
-
-/* The longest of all rows. */
-static void keep_longest(struct large_call *longest, const struct large_call *call)
-{
-    if (call->ms > longest->ms)
-        *longest = *call;
-}
-
 /* The least of each, as the machine may be busy with something else. */
 static void keep_least(struct took *least, const struct took *took)
 {
@@ -91,25 +65,20 @@ static int time_command(struct bench *b, const char *const *words, struct took *
     return rc;
 }
 
-static int look_by_command(struct bench *b, enum figure figure, const char *word, const char *other,
-                           struct large_call *longest)
+static int look_by_command(struct bench *b, enum figure figure, const char *word, const char *other)
 {
     struct took least = {1e9, 1e9, 1e9};
-    struct large_call call = {.ms = 1e9};
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < ROUNDS; i++) {
         struct took took;
 
-        rc = begin_round(b);
+        rc = bench_check(b);
         if (rc == 0)
             rc = time_command(b, (const char *const[]){word, other, NULL}, &took);
         if (rc == 0)
-            rc = end_round(b, &call);
-        if (rc == 0)
             keep_least(&least, &took);
     }
-    keep_longest(longest, &call);
     if (rc == 0)
         report(b, figure, least.ms, 0, "CPU: Redis %.0f ms, weir %.0f ms", least.redis_ms, least.weir_ms);
     return rc;
@@ -155,9 +124,8 @@ static bool await_rows(int terminal)
     return shows_type(text, len);
 }
 
-static int look_by_top(struct bench *b, struct large_call *longest)
+static int look_by_top(struct bench *b)
 {
-    struct large_call call = {.ms = 1e9};
     double least_ms = 1e9;
     int rc = 0;
 
@@ -167,7 +135,7 @@ static int look_by_top(struct bench *b, struct large_call *longest)
         int terminal;
         pid_t pid;
 
-        rc = begin_round(b);
+        rc = bench_check(b);
         start_us = clock_mono_us();
         if (rc == 0)
             rc = top_start(b, &terminal, &pid);
@@ -180,10 +148,7 @@ static int look_by_top(struct bench *b, struct large_call *longest)
         kill(pid, SIGKILL);
         (void)large_wait(pid, &cpu_us);
         close(terminal);
-        if (rc == 0)
-            rc = end_round(b, &call);
     }
-    keep_longest(longest, &call);
     if (rc == 0)
         report(b, LOOK_TOP, least_ms, 0, "%s", "");
     return rc;
@@ -299,26 +264,21 @@ static int look_once(struct bench *b, const char *path, const char *statuses, st
     return rc;
 }
 
-static int look_at_page(struct bench *b, enum figure figure, const char *path, const char *statuses,
-                        struct large_call *longest)
+static int look_at_page(struct bench *b, enum figure figure, const char *path, const char *statuses)
 {
     struct took least = {1e9, 1e9, 1e9}, again = least;
-    struct large_call call = {.ms = 1e9};
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < ROUNDS; i++) {
         struct took first, second = {0};
 
-        rc = begin_round(b);
+        rc = bench_check(b);
         if (rc == 0)
             rc = look_once(b, path, statuses, &first, &second);
-        if (rc == 0)
-            rc = end_round(b, &call);
         if (rc == 0)
             keep_least(&least, &first);
         keep_least(&again, &second);
     }
-    keep_longest(longest, &call);
     if (rc == 0)
         report(b, figure, least.ms, 0, "CPU: Redis %.0f ms, weir serve %.0f ms; again %.1f ms",
                least.redis_ms, least.weir_ms, again.ms);
@@ -407,22 +367,19 @@ int bench_look(struct bench *b)
                  {LOOK_API_STATUS, "/api/status"},
                  {LOOK_API_REPORT, "/api/report"},
                  {LOOK_METRICS, "/metrics"}};
-    struct large_call longest = {.ms = 0};
     int rc = large_build(b);
 
     if (rc == 0) /* the functions of Weir are loaded */
         rc = time_command(b, (const char *const[]){"status", NULL}, &(struct took){0});
     for (size_t i = 0; rc == 0 && i < sizeof commands / sizeof *commands; i++)
-        rc = look_by_command(b, commands[i].figure, commands[i].word, commands[i].other, &longest);
+        rc = look_by_command(b, commands[i].figure, commands[i].word, commands[i].other);
     if (rc == 0)
-        rc = look_by_top(b, &longest);
+        rc = look_by_top(b);
     if (rc == 0) /* a job that has ended */
         rc = server_ask(&b->server, NULL, &b->error, "SET", PREFIX "finished:ended",
                         "done 1795000000000000 w1 1 q0/t0/\n{\"id\":\"ended\",\"type\":\"t0\"}", NULL);
     for (size_t i = 0; rc == 0 && i < sizeof pages / sizeof *pages; i++)
         rc = look_at_page(b, pages[i].figure, pages[i].path,
-                          pages[i].figure == LOOK_JOB_ABSENT ? "200 404" : "200", &longest);
-    if (rc == 0)
-        report(b, LOOK_LONGEST, longest.ms, 0, "%s", longest.name);
+                          pages[i].figure == LOOK_JOB_ABSENT ? "200 404" : "200");
     return rc == 0 ? look_on(b) : rc;
 }

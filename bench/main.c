@@ -13,17 +13,15 @@ static const struct group {
     const char *name;
     int (*run)(struct bench *b);
 } groups[] = {
-    {"bulk", bench_bulk},         {"lines", bench_lines},     {"run", bench_run},
-    {"limited", bench_limited},   {"aof", bench_aof},         {"latency", bench_latency},
-    {"sparse", bench_sparse},     {"beside", bench_beside},   {"memory", bench_memory},
-    {"pace", bench_pace},         {"million", bench_million}, {"fast", bench_fast},
-    {"flood", bench_flood},       {"growth", bench_growth},   {"behind", bench_behind},
-    {"keys", bench_keys},         {"gates", bench_gates},     {"take", bench_take},
-    {"protocol", bench_protocol}, {"batch", bench_batch},     {"unique", bench_unique},
-    {"pipe", bench_pipe},         {"exec", bench_exec},       {"async", bench_async},
-    {"tls", bench_tls},           {"far", bench_far},         {"bytes", bench_bytes},
-    {"busy", bench_busy},         {"idle", bench_idle},       {"look", bench_look},
-    {"steer", bench_steer},
+    {"bulk", bench_bulk},       {"lines", bench_lines},       {"run", bench_run},
+    {"limited", bench_limited}, {"aof", bench_aof},           {"latency", bench_latency},
+    {"sparse", bench_sparse},   {"memory", bench_memory},     {"pace", bench_pace},
+    {"million", bench_million}, {"fast", bench_fast},         {"flood", bench_flood},
+    {"growth", bench_growth},   {"behind", bench_behind},     {"keys", bench_keys},
+    {"take", bench_take},       {"protocol", bench_protocol}, {"unique", bench_unique},
+    {"pipe", bench_pipe},       {"exec", bench_exec},         {"async", bench_async},
+    {"tls", bench_tls},         {"far", bench_far},           {"bytes", bench_bytes},
+    {"idle", bench_idle},       {"look", bench_look},
 };
 #define GROUPS (sizeof groups / sizeof *groups)
 

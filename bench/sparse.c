@@ -104,7 +104,7 @@ static int run_once(struct bench *b, enum way way, int rate, struct rounds *roun
     struct beats beats = {.count = b->quick ? count : 4 * count, .every_us = 1000000 / rate};
     int rc = way == BARE    ? beats_bare(b, &beats)
              : way == FLOOR ? beats_between(b, &beats, send_floor, receive_floor)
-                            : beats_of_worker(b, &beats, false, EXECUTORS_MANY);
+                            : beats_of_worker(b, &beats, EXECUTORS_MANY);
 
     rounds->redis_us[round] = beats.redis_us;
     rounds->p50[round] = beats.p50;

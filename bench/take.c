@@ -1,6 +1,5 @@
-/* weir take on one connection: one after the other beside the bare call of a script that returns 1,
- * pipelined, many in one call, and denials that are remembered. The limit is kept for each of a thousand
- * keys, as it is for clients of an inbound API, but for the last row and the bare call. */
+/* weir take on one connection: pipelined, many in one call, and denials that are remembered. The limit is kept for each of a thousand keys, as
+ * it is for clients of an inbound API, but for the last row. */
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,6 @@
 #define HALF 500           /* commands of a pipeline that are sent at once, while the half before is served */
 #define MANY 1000          /* of one weir_take_many */
 #define TAKES 500000       /* in a round */
-#define CALLS 100000       /* in a round, one after the other */
 #define DENIALS 20000000   /* in a round */
 #define CHECK_EVERY 100000 /* looks whether the user has stopped us */
 
@@ -69,42 +67,6 @@ static int take_many(struct bench *b, struct weir *w, struct weir_take_item item
         if (items[i].status < 0 || !items[i].take.allowed)
             return wrong_answer(b);
     return bench_check(b);
-}
-
-/* ---- One after the other */
-
-static int run_bare(struct bench *b, size_t n, struct speed *speed)
-{
-    struct redisReply *reply;
-    struct stopwatch watch;
-    struct args a;
-    char sha[SHA_SIZE];
-    int rc = server_load(&b->server, "return 1", sha, &b->error);
-
-    if (rc != 0)
-        return rc;
-    rc = stopwatch_start(b, &b->server, &watch);
-    args_init(&a);
-    for (const char *const *word = (const char *const[]){"EVALSHA", sha, "0", NULL}; *word; word++)
-        args_add(&a, *word);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = redis_call(b->server.redis, &a, &reply, NULL, &b->error);
-        if (rc == 0)
-            freeReplyObject(reply);
-    }
-    args_free(&a);
-    return rc == 0 ? stopwatch_stop(b, &b->server, &watch, n, speed) : rc;
-}
-
-static int run_calls(struct bench *b, size_t n, struct speed *speed)
-{
-    struct stopwatch watch;
-    struct weir *w;
-    int rc = begin(b, NEVER_REACHED ",by=key", &w, &watch);
-
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = take_one(b, w, targets[i % KEYS], true);
-    return end(b, rc, w, &watch, n, speed);
 }
 
 /* ---- What a take cannot do without: the clock, its limit's rules, and the state of a gate, read and written
@@ -300,19 +262,13 @@ static int run_denied(struct bench *b, size_t n, struct speed *speed)
 
 int bench_take(struct bench *b)
 {
-    static const struct trial calls[] = {{CEILING_CALL, FIGURES, run_bare, ""},
-                                         {TAKE_CALL, CEILING_CALL, run_calls, ""}};
     static const struct trial takes[] = {{CEILING_ONE, FIGURES, run_minimal_one, ""},
                                          {TAKE_PIPELINED, CEILING_ONE, run_pipelined, ""},
                                          {CEILING_MANY, FIGURES, run_minimal_many, ""},
                                          {TAKE_MANY, CEILING_MANY, run_many, ""},
                                          {TAKE_MANY_OF_ONE, FIGURES, run_many_of_one, ""}};
     static const struct trial denied[] = {{TAKE_DENIED, FIGURES, run_denied, ""}};
-    int rc = measure_trials(b, calls, 2, bench_size(b, CALLS));
+    int rc = measure_trials(b, takes, 5, bench_size(b, TAKES));
 
-    if (rc != 0)
-        return rc;
-    report(b, TAKE_CALL_RATIO, b->results[TAKE_CALL].value / b->results[CEILING_CALL].value, 0, "%s", "");
-    rc = measure_trials(b, takes, 5, bench_size(b, TAKES));
     return rc == 0 ? measure_trials(b, denied, 1, bench_size(b, DENIALS)) : rc;
 }

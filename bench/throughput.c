@@ -121,12 +121,11 @@ static int add_all(struct bench *b, struct weir_bulk *bulk, const char *type, si
     return rc;
 }
 
-static int fill_bulk(struct bench *b, const char *url, const char *batch, const char *type, size_t n,
-                     size_t body_bytes, size_t keys)
+int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes, size_t keys)
 {
     struct weir *w = weir_new(url, NULL);
     struct weir_bulk *bulk = NULL;
-    int rc = w ? weir_bulk_open(w, batch, &bulk) : WEIR_EINTERNAL;
+    int rc = w ? weir_bulk_open(w, NULL, &bulk) : WEIR_EINTERNAL;
 
     if (rc == 0)
         rc = add_all(b, bulk, type, n, body_bytes, keys);
@@ -138,17 +137,6 @@ static int fill_bulk(struct bench *b, const char *url, const char *batch, const 
         error_set(&b->error, rc, "%.400s", w ? weir_message(w) : "out of memory");
     weir_free(w);
     return rc;
-}
-
-int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes, size_t keys)
-{
-    return fill_bulk(b, url, NULL, type, n, body_bytes, keys);
-}
-
-int fill_batch(struct bench *b, const char *url, const char *batch, const char *type, size_t n,
-               size_t body_bytes)
-{
-    return fill_bulk(b, url, batch, type, n, body_bytes, 0);
 }
 
 int fill(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes)

@@ -11,7 +11,6 @@
 #include "bench/bench.h"
 
 #define JOBS 200000
-#define CALLS 20000
 #define CONNECTIONS 1000
 
 static struct server plain, tls; /* the same Redis; their addresses differ */
@@ -60,18 +59,6 @@ static int listen_on_ports(struct bench *b)
 
 /* ---- Trials */
 
-static int bulk(struct bench *b, struct server *s, size_t jobs, struct speed *speed)
-{
-    struct stopwatch watch;
-    int rc = server_ask(s, NULL, &b->error, "FLUSHALL", NULL);
-
-    if (rc == 0)
-        rc = stopwatch_start(b, s, &watch);
-    if (rc == 0)
-        rc = fill(b, s->url, "noop", jobs, BODY_BYTES);
-    return rc == 0 ? stopwatch_stop(b, s, &watch, jobs, speed) : rc;
-}
-
 static int run(struct bench *b, struct server *s, size_t jobs, struct speed *speed)
 {
     int rc = prepare(b, s, "noop", NULL, jobs);
@@ -93,11 +80,11 @@ static int ping(struct redis *r, struct error *e)
     return rc;
 }
 
-/* Pings on one connection, or each on its own. */
-static int pings(struct bench *b, struct server *s, bool anew, size_t count, struct speed *speed)
+/* Pings, each on a connection of its own. */
+static int connect_all(struct bench *b, struct server *s, size_t count, struct speed *speed)
 {
     struct redis_address address;
-    struct redis *r, *one = NULL;
+    struct redis *r;
     struct stopwatch watch;
     int rc = redis_address_parse(s->url, &address, &b->error);
 
@@ -105,15 +92,11 @@ static int pings(struct bench *b, struct server *s, bool anew, size_t count, str
         return rc ? rc : error_set(&b->error, WEIR_EINTERNAL, "out of memory");
     rc = stopwatch_start(b, s, &watch);
     for (size_t i = 0; rc == 0 && i < count; i++) {
-        if (!one)
-            one = redis_new_plain(r);
+        struct redis *one = redis_new_plain(r);
+
         rc = one ? ping(one, &b->error) : error_set(&b->error, WEIR_EINTERNAL, "out of memory");
-        if (rc == 0 && anew) {
-            redis_free(one);
-            one = NULL;
-        }
+        redis_free(one);
     }
-    redis_free(one);
     redis_free(r);
     return rc == 0 ? stopwatch_stop(b, s, &watch, count, speed) : rc;
 }
@@ -129,19 +112,13 @@ static int pings(struct bench *b, struct server *s, bool anew, size_t count, str
         struct server *s = &tls;                                                                             \
         return call;                                                                                         \
     }
-TRIAL(bulk, bulk(b, s, n, speed))
 TRIAL(run, run(b, s, n, speed))
-TRIAL(call, pings(b, s, false, n, speed))
-TRIAL(connect, pings(b, s, true, n, speed))
+TRIAL(connect, connect_all(b, s, n, speed))
 
 int bench_tls(struct bench *b)
 {
-    static const struct trial jobs[] = {{TLS_BULK_PLAIN, FIGURES, bulk_plain, ""},
-                                        {TLS_BULK, TLS_BULK_PLAIN, bulk_tls, ""},
-                                        {TLS_RUN_PLAIN, FIGURES, run_plain, ""},
+    static const struct trial jobs[] = {{TLS_RUN_PLAIN, FIGURES, run_plain, ""},
                                         {TLS_RUN, TLS_RUN_PLAIN, run_tls, ""}};
-    static const struct trial calls[] = {{TLS_CALL_PLAIN, FIGURES, call_plain, ""},
-                                         {TLS_CALL, TLS_CALL_PLAIN, call_tls, ""}};
     static const struct trial connections[] = {{TLS_CONNECT_PLAIN, FIGURES, connect_plain, ""},
                                                {TLS_CONNECT, TLS_CONNECT_PLAIN, connect_tls, ""}};
     int rc = make_certificate(b);
@@ -149,8 +126,6 @@ int bench_tls(struct bench *b)
     if (rc == 0)
         rc = listen_on_ports(b);
     if (rc == 0)
-        rc = measure_trials(b, jobs, 4, bench_size(b, JOBS));
-    if (rc == 0)
-        rc = measure_trials(b, calls, 2, bench_size(b, CALLS));
+        rc = measure_trials(b, jobs, 2, bench_size(b, JOBS));
     return rc == 0 ? measure_trials(b, connections, 2, bench_size(b, CONNECTIONS)) : rc;
 }

@@ -1,116 +1,21 @@
-/* Many workers: how evenly 64 busy ones are served, and what idle ones cost. Claims are counted by MONITOR, which costs
- * Redis itself, so CPU is taken without it. */
+/* What many idle workers cost. Claims are counted by MONITOR, which costs Redis itself, so CPU is taken without it. */
 #include <hiredis/hiredis.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/crew.h"
 #include "core/clock.h"
 #include "weir.h"
 
-#define JOBS 1000000
 #define SETTLED_S                                                                                            \
     10.0 /* until workers that began together have sent a heartbeat, which tells them how many they are */
 #define LONE_EVERY_US 10000
 #define LONE_TYPE "lone"
 #define LIMITED_TYPE "mail"
 #define CLAIM "_claim\""
-
-/* ---- Busy workers */
-
-struct served {
-    _Alignas(64) atomic_llong jobs;
-};
-
-static int count_handler(struct weir_job *job, void *arg)
-{
-    struct served *all = arg;
-
-    (void)job;
-    atomic_fetch_add(&all[crew_number()].jobs, 1);
-    return WEIR_DONE;
-}
-
-static int sleep_handler(struct weir_job *job, void *arg)
-{
-    usleep(1000);
-    return count_handler(job, arg);
-}
-
-static void copy(const struct served *all, int64_t jobs[CREW_MOST])
-{
-    for (int i = 0; i < CREW_MOST; i++)
-        jobs[i] = atomic_load(&all[i].jobs);
-}
-
-struct busy {
-    int64_t served[CREW_MOST]; /* jobs of each worker, the fewest first */
-    double seconds;
-};
-
-/* From the first fifth of the jobs to the fourth: there is a backlog all the time. */
-static int watch_busy(struct bench *b, struct crew *crew, const struct served *all, size_t jobs,
-                      struct busy *busy)
-{
-    int64_t before[CREW_MOST], start_us;
-    int rc = wait_for_count(b, &b->server, crew, "noop", "done", jobs / 5);
-
-    copy(all, before);
-    start_us = clock_mono_us();
-    if (rc == 0)
-        rc = wait_for_count(b, &b->server, crew, "noop", "done", jobs / 5 * 4);
-    copy(all, busy->served);
-    busy->seconds = (double)(clock_mono_us() - start_us) / 1e6;
-    for (int i = 0; i < CREW_MOST; i++)
-        busy->served[i] -= before[i];
-    qsort(busy->served, CREW_MOST, sizeof *busy->served, bench_compare_us);
-    return rc;
-}
-
-static int run_busy(struct bench *b, weir_handler *handler, enum figure share, enum figure rate)
-{
-    size_t jobs = bench_size(b, JOBS);
-    struct served *all = shared_new(CREW_MOST * sizeof *all);
-    struct crew_plan plan = {.url = b->server.url,
-                             .workers = CREW_MOST,
-                             .executors = EXECUTORS,
-                             .types = {{.name = "noop", .handler = handler, .arg = all}}};
-    struct busy busy;
-    struct crew crew = {0};
-    struct error ignored;
-    int rc = all ? prepare(b, &b->server, "noop", NULL, jobs) : WEIR_EINTERNAL;
-
-    if (rc == 0)
-        rc = crew_start(&crew, &plan, &b->error);
-    if (rc == 0)
-        rc = watch_busy(b, &crew, all, jobs, &busy);
-    if (crew_stop(&crew, rc == 0 ? &b->error : &ignored) != 0 && rc == 0)
-        rc = b->error.status;
-    if (rc == 0) {
-        int64_t least = busy.served[0], most = busy.served[CREW_MOST - 1];
-
-        report(b, share, (double)most / (double)(least > 0 ? least : 1), 0,
-               "least %lld, half of them %lld, most %lld", (long long)least,
-               (long long)busy.served[CREW_MOST / 2], (long long)most);
-        report(b, rate, (double)jobs * 3 / 5 / busy.seconds, 0, "%s", "");
-    }
-    shared_free(all, CREW_MOST * sizeof *all);
-    return rc;
-}
-
-int bench_busy(struct bench *b)
-{
-    int rc = run_busy(b, count_handler, BUSY_NOOP, BUSY_NOOP_RATE);
-
-    return rc == 0 ? run_busy(b, sleep_handler, BUSY_SLEEP, BUSY_SLEEP_RATE) : rc;
-}
-
-/* ---- Idle workers */
 
 /* In some seconds; calls: of functions. */
 struct seen {
