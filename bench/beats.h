@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "bench/bench.h"
-#include "weir.h"
 
 struct samples; /* of those that were received; in memory that processes share */
 
@@ -21,15 +20,11 @@ struct beats {
 void beats_receive(struct samples *samples, const char *sent);
 
 /* From weir_enqueue to the first line of the handler of a worker. */
-WEIR_CHECKED int beats_of_worker(struct bench *b, struct beats *beats, int executors);
+void beats_of_worker(struct beats *beats, int executors);
 /* The bare way: from LPUSH to a process in BLMOVE. */
-WEIR_CHECKED int beats_bare(struct bench *b, struct beats *beats);
-/* From send(b, time) to a process of its own that runs receive(b, samples). */
-WEIR_CHECKED int beats_between(struct bench *b, struct beats *beats,
-                               int (*send)(struct bench *b, void *arg, const char *time),
-                               void (*receive)(const struct bench *b, struct samples *samples));
-
-/* A connection of a process of its own. NULL: none. */
-struct redis *beats_connect(const struct bench *b);
+void beats_bare(struct beats *beats);
+/* From send(NULL, time) to a process of its own that runs receive(samples), whose connection to Redis is its own too. */
+void beats_between(struct beats *beats, void (*send)(struct weir *w, const char *time),
+                   void (*receive)(struct samples *samples));
 
 #endif

@@ -11,8 +11,8 @@
  *   tls.c  far.c  idle.c  look.c: the groups
  *   large.c       the large namespace of the last one
  *
- * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
- * filled. */
+ * A group is a process of its own. It calls report() for each of its figures. Where something fails it ends, and with it end its workers and its servers.
+ */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -22,6 +22,7 @@
 
 #include "bench/server.h"
 #include "core/error.h"
+#include "weir.h"
 
 #define PREFIX "weir:{0}:" /* of the default namespace */
 #define BODY_BYTES 120     /* of a job in the rows about throughput */
@@ -161,40 +162,34 @@ struct result {
     char note[200];
 };
 
-/* What 100/s costs with the backlog of 20,000; the row about 1,000,000 is compared with it. */
-struct pace_cost {
-    bool known;
-    double commands, cpu_us; /* per job */
-};
-
-struct bench {
+extern struct bench {
     bool quick, json;
     struct server server; /* without AOF */
     char command[512];    /* build/weir */
     char redis_version[32];
-    struct result results[FIGURES];
-    struct pace_cost pace;
-    struct error error;
-};
+    struct result *results; /* of each figure; shared with the groups */
+} bench;
 
 /* ---- main.c */
 
-/* Sleeps; an error when the user has stopped the benchmark. */
-WEIR_CHECKED int bench_rest(struct bench *b, double seconds);
-/* Has the user stopped it? Then an error. */
-WEIR_CHECKED int bench_check(struct bench *b);
+/* Sleeps. */
+void bench_rest(double seconds);
+/* Ends the group when the user has stopped the benchmark. */
+void bench_check(void);
 /* The full size, or a tenth of it with --quick. */
-size_t bench_size(const struct bench *b, size_t full);
+size_t bench_size(size_t full);
 /* For qsort: two int64_t. */
 int bench_compare_us(const void *a, const void *b);
+/* A client of libweir, and what its call has returned. */
+struct weir *client_open(const char *url);
+void client_must(struct weir *w, int rc);
 
 /* ---- report.c */
 
-void report_begin(const struct bench *b);
+void report_begin(void);
 /* Keeps a figure and prints its row. */
-void report(struct bench *b, enum figure figure, double value, double base, const char *note, ...)
-    WEIR_PRINTF(5, 6);
-void report_end(const struct bench *b);
+void report(enum figure figure, double value, double base, const char *note, ...) WEIR_PRINTF(4, 5);
+void report_end(void);
 
 /* ---- throughput.c */
 
@@ -210,93 +205,77 @@ struct stopwatch {
     struct usage usage;
     double client_us;
 };
-WEIR_CHECKED int stopwatch_start(struct bench *b, struct server *s, struct stopwatch *watch);
+struct stopwatch stopwatch_start(struct server *s);
 /* The client's share is that of this process; who measures another one overwrites it. */
-WEIR_CHECKED int stopwatch_stop(struct bench *b, struct server *s, const struct stopwatch *watch, size_t jobs,
-                                struct speed *speed);
+struct speed stopwatch_stop(struct server *s, const struct stopwatch *watch, size_t jobs);
 
 /* A figure and how to measure it once. A ceiling that is known is not measured again. */
 struct trial {
     enum figure figure, base; /* base FIGURES: none */
-    int (*run)(struct bench *b, size_t jobs, struct speed *speed);
+    struct speed (*run)(size_t jobs, int arg);
+    int arg;
     const char *note;
 };
 #define TRIALS_MOST 5
 /* The median of three rounds, in which the trials take turns. */
-WEIR_CHECKED int measure_trials(struct bench *b, const struct trial *trials, int count, size_t jobs);
+void measure_trials(const struct trial *trials, int count, size_t jobs);
 
+/* Removes all keys. */
+void empty(void);
 /* Enqueues n jobs with bodies of that size with weir_bulk_add. */
-WEIR_CHECKED int fill(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes);
+void fill(const char *url, const char *type, size_t n, size_t body_bytes);
 /* The same with so many keys, in turn. */
-WEIR_CHECKED int fill_keys(struct bench *b, const char *url, const char *type, size_t n, size_t body_bytes,
-                           size_t keys);
+void fill_keys(const char *url, const char *type, size_t n, size_t body_bytes, size_t keys);
 /* Removes all keys, sets the limit of type (rule NULL: none), and fills its queue. */
-WEIR_CHECKED int prepare(struct bench *b, struct server *s, const char *type, const char *rule, size_t n);
+void prepare(struct server *s, const char *type, const char *rule, size_t n);
 /* Waits until a counter of a type has reached n. */
 struct crew;
-WEIR_CHECKED int wait_for_count(struct bench *b, struct server *s, struct crew *crew, const char *type,
-                                const char *counter, size_t n);
+void wait_for_count(struct server *s, struct crew *crew, const char *type, const char *counter, size_t n);
 
 /* Runs the jobs of type noop with these workers, from their start until Redis has counted the last one done. */
 struct crew_plan;
-WEIR_CHECKED int time_crew(struct bench *b, struct server *s, const struct crew_plan *plan, size_t jobs,
-                           struct speed *speed);
+struct speed time_crew(struct server *s, const struct crew_plan *plan, size_t jobs);
 /* The same with one worker. */
-WEIR_CHECKED int time_worker(struct bench *b, struct server *s, int executors, size_t jobs,
-                             struct speed *speed);
+struct speed time_worker(struct server *s, int executors, size_t jobs);
 
-/* ---- large.c: a namespace in which all that can be many is many */
-
-#define LARGE_TYPES 10000
-#define LARGE_QUEUE_TYPES 10 /* of a queue */
-#define LARGE_NAME_SIZE 64
-
-/* Empties Redis, and builds it. */
-WEIR_CHECKED int large_build(struct bench *b);
-/* Starts build/weir with these words, that end with NULL. Its output is dropped; it dies with this process. */
-WEIR_CHECKED int large_start(struct bench *b, const char *const *words, pid_t *pid);
-/* Waits for its end; returns its wait status. cpu_us: what it has used. */
-int large_wait(pid_t pid, double *cpu_us);
 /* ---- ceiling.c */
 
-int ceiling_push(struct bench *b, size_t jobs, struct speed *speed);
-int ceiling_push_many(struct bench *b, size_t jobs, struct speed *speed);
-int ceiling_lua(struct bench *b, size_t jobs, struct speed *speed);
-int ceiling_turn(struct bench *b, size_t jobs, struct speed *speed);
-int ceiling_turn_limited(struct bench *b, size_t jobs, struct speed *speed);
+struct speed ceiling_push(size_t jobs, int one_command);
+struct speed ceiling_lua(size_t jobs, int arg);
+struct speed ceiling_turn(size_t jobs, int limited);
 
 /* ---- pace.c */
 
 /* How exactly two workers keep a rate by that URL: reports it. */
-WEIR_CHECKED int measure_far(struct bench *b, const char *url, const char *rule, double a_second);
+void measure_far(const char *url, const char *rule, double a_second);
 
 /* ---- The groups */
 
-int bench_bulk(struct bench *b);
-int bench_lines(struct bench *b);
-int bench_run(struct bench *b);
-int bench_limited(struct bench *b);
-int bench_aof(struct bench *b);
-int bench_latency(struct bench *b);
-int bench_sparse(struct bench *b);
-int bench_memory(struct bench *b);
-int bench_bytes(struct bench *b);
-int bench_pace(struct bench *b);
-int bench_million(struct bench *b);
-int bench_fast(struct bench *b);
-int bench_flood(struct bench *b);
-int bench_behind(struct bench *b);
-int bench_growth(struct bench *b);
-int bench_keys(struct bench *b);
-int bench_take(struct bench *b);
-int bench_protocol(struct bench *b);
-int bench_unique(struct bench *b);
-int bench_pipe(struct bench *b);
-int bench_exec(struct bench *b);
-int bench_async(struct bench *b);
-int bench_tls(struct bench *b);
-int bench_far(struct bench *b);
-int bench_idle(struct bench *b);
-int bench_look(struct bench *b);
+void bench_bulk(void);
+void bench_lines(void);
+void bench_run(void);
+void bench_limited(void);
+void bench_aof(void);
+void bench_latency(void);
+void bench_sparse(void);
+void bench_memory(void);
+void bench_bytes(void);
+void bench_pace(void);
+void bench_million(void);
+void bench_fast(void);
+void bench_flood(void);
+void bench_behind(void);
+void bench_growth(void);
+void bench_keys(void);
+void bench_take(void);
+void bench_protocol(void);
+void bench_unique(void);
+void bench_pipe(void);
+void bench_exec(void);
+void bench_async(void);
+void bench_tls(void);
+void bench_far(void);
+void bench_idle(void);
+void bench_look(void);
 
 #endif

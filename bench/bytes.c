@@ -3,125 +3,84 @@
 
 #include "bench/bench.h"
 #include "bench/crew.h"
-#include "weir.h"
 
 #define JOBS 100000
 #define CALLS 2000
 #define TYPES 10000
 
-struct bytes {
-    double in, out; /* to Redis and from it */
-};
-
-static int count_bytes(struct bench *b, struct bytes *bytes)
+/* What has gone to Redis and from it since before, for each of n jobs. */
+static void report_bytes(enum figure figure, struct usage before, size_t n)
 {
-    struct usage usage;
-    int rc = server_usage(&b->server, &usage, &b->error);
+    struct usage now = server_usage(&bench.server);
+    double in = (now.bytes_in - before.bytes_in) / (double)n,
+           out = (now.bytes_out - before.bytes_out) / (double)n;
 
-    *bytes = (struct bytes){usage.bytes_in, usage.bytes_out};
-    return rc;
+    report(figure, in + out, 0, "%.0f to Redis, %.0f from it", in, out);
 }
 
-/* Since before, for each of n jobs. */
-static int report_bytes(struct bench *b, enum figure figure, const struct bytes *before, size_t n)
+static void measure_bulk(size_t n)
 {
-    struct bytes now;
-    int rc = count_bytes(b, &now);
-    double in = (now.in - before->in) / (double)n, out = (now.out - before->out) / (double)n;
+    struct usage before;
 
-    if (rc == 0)
-        report(b, figure, in + out, 0, "%.0f to Redis, %.0f from it", in, out);
-    return rc;
+    empty();
+    before = server_usage(&bench.server);
+    fill(bench.server.url, "noop", n, BODY_BYTES);
+    report_bytes(NET_BULK, before, n);
 }
 
-static int measure_bulk(struct bench *b, size_t n)
+static void measure_run(enum figure figure, const char *rule, size_t n)
 {
-    struct bytes before = {0};
-    int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
+    struct usage before;
 
-    if (rc == 0)
-        rc = count_bytes(b, &before);
-    if (rc == 0)
-        rc = fill(b, b->server.url, "noop", n, BODY_BYTES);
-    return rc == 0 ? report_bytes(b, NET_BULK, &before, n) : rc;
+    prepare(&bench.server, "noop", rule, n);
+    before = server_usage(&bench.server);
+    time_worker(&bench.server, EXECUTORS, n);
+    report_bytes(figure, before, n);
 }
 
-static int measure_run(struct bench *b, enum figure figure, const char *rule, size_t n)
-{
-    struct bytes before = {0};
-    struct speed speed;
-    int rc = prepare(b, &b->server, "noop", rule, n);
-
-    if (rc == 0)
-        rc = count_bytes(b, &before);
-    if (rc == 0)
-        rc = time_worker(b, &b->server, EXECUTORS, n, &speed);
-    return rc == 0 ? report_bytes(b, figure, &before, n) : rc;
-}
-
-static int enqueue_types(struct bench *b, struct weir *w, int calls, int types)
+static void enqueue_types(struct weir *w, int calls, int types)
 {
     char type[24];
-    int rc = 0;
 
-    for (int i = 0; rc == 0 && i < calls; i++) {
+    for (int i = 0; i < calls; i++) {
         snprintf(type, sizeof type, "type.%06d", i % types);
-        rc = weir_enqueue(w, &(struct weir_job_spec){.type = type, .args = "{\"to\":\"somebody\"}"}, NULL);
+        client_must(
+            w, weir_enqueue(w, &(struct weir_job_spec){.type = type, .args = "{\"to\":\"somebody\"}"}, NULL));
     }
-    if (rc != 0)
-        error_set(&b->error, rc, "%.400s", weir_message(w));
-    return rc;
 }
 
-static int measure_calls(struct bench *b, struct weir *w)
+static void measure_calls(struct weir *w)
 {
-    struct bytes before = {0};
-    int rc = enqueue_types(b, w, 1, 1);
+    struct usage before;
 
-    if (rc == 0)
-        rc = count_bytes(b, &before);
-    if (rc == 0)
-        rc = enqueue_types(b, w, CALLS, 1);
-    return rc == 0 ? report_bytes(b, NET_CALL, &before, CALLS) : rc;
+    enqueue_types(w, 1, 1);
+    before = server_usage(&bench.server);
+    enqueue_types(w, CALLS, 1);
+    report_bytes(NET_CALL, before, CALLS);
 }
 
-/* The same number of jobs, of one type and of many: the difference is what the types take. */
-static int measure_types(struct bench *b, struct weir *w)
+static double memory_of(struct weir *w, int types)
 {
-    struct usage before, after[2];
-    int rc = 0;
+    double before;
 
-    for (int i = 0; rc == 0 && i < 2; i++) {
-        rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
-        if (rc == 0)
-            rc = server_usage(&b->server, &before, &b->error);
-        if (rc == 0)
-            rc = enqueue_types(b, w, TYPES, i == 0 ? 1 : TYPES);
-        if (rc == 0)
-            rc = server_usage(&b->server, &after[i], &b->error);
-        if (rc == 0)
-            after[i].memory_bytes -= before.memory_bytes;
-    }
-    if (rc == 0)
-        report(b, MEMORY_TYPE, (after[1].memory_bytes - after[0].memory_bytes) / TYPES, 0, "%d types", TYPES);
-    return rc;
+    empty();
+    before = server_usage(&bench.server).memory_bytes;
+    enqueue_types(w, TYPES, types);
+    return server_usage(&bench.server).memory_bytes - before;
 }
 
-int bench_bytes(struct bench *b)
+void bench_bytes(void)
 {
-    struct weir *w = weir_new(b->server.url, NULL);
-    int rc = w ? measure_bulk(b, bench_size(b, JOBS)) : WEIR_EINTERNAL;
+    struct weir *w = client_open(bench.server.url);
+    double of_one;
 
-    if (rc == 0)
-        rc = measure_calls(b, w);
-    if (rc == 0)
-        rc = measure_run(b, NET_RUN, NULL, bench_size(b, JOBS));
-    if (rc == 0)
-        rc = measure_run(b, NET_PACE_1000, "1000/s,burst=1", 3000);
-    if (rc == 0)
-        rc = measure_run(b, NET_PACE_100, "100/s,burst=10", 500);
-    if (rc == 0)
-        rc = measure_types(b, w);
+    measure_bulk(bench_size(JOBS));
+    measure_calls(w);
+    measure_run(NET_RUN, NULL, bench_size(JOBS));
+    measure_run(NET_PACE_1000, "1000/s,burst=1", 3000);
+    measure_run(NET_PACE_100, "100/s,burst=10", 500);
+    of_one = memory_of(
+        w, 1); /* the same number of jobs, of one type and of many: the difference is what the types take */
+    report(MEMORY_TYPE, (memory_of(w, TYPES) - of_one) / TYPES, 0, "%d types", TYPES);
     weir_free(w);
-    return rc;
 }

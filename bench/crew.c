@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/server.h"
 #include "core/clock.h"
 
 #define STOP_US INT64_C(15000000)
@@ -80,7 +81,7 @@ static int run_worker(const struct crew_plan *plan, int number)
     return rc;
 }
 
-int crew_start(struct crew *crew, const struct crew_plan *plan, struct error *e)
+void crew_start(struct crew *crew, const struct crew_plan *plan)
 {
     pid_t parent = getpid();
 
@@ -89,7 +90,7 @@ int crew_start(struct crew *crew, const struct crew_plan *plan, struct error *e)
         pid_t pid = fork();
 
         if (pid < 0)
-            return error_set(e, WEIR_EINTERNAL, "cannot fork a worker: %s", strerror(errno));
+            fail("cannot fork a worker: %s", strerror(errno));
         if (pid == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             setpgid(0, 0);
@@ -97,7 +98,6 @@ int crew_start(struct crew *crew, const struct crew_plan *plan, struct error *e)
         }
         crew->pids[crew->count] = pid;
     }
-    return 0;
 }
 
 /* Takes those that have ended; returns how many have not. */
@@ -123,11 +123,11 @@ static int collect(struct crew *crew)
     return alive;
 }
 
-int crew_check(struct crew *crew, struct error *e)
+void crew_check(struct crew *crew)
 {
     collect(crew);
-    return crew->failed ? error_set(e, WEIR_EINTERNAL, "%d of %d workers failed", crew->failed, crew->count)
-                        : 0;
+    if (crew->failed)
+        fail("%d of %d workers failed", crew->failed, crew->count);
 }
 
 static void tell_all(const struct crew *crew, int signal)
@@ -138,7 +138,7 @@ static void tell_all(const struct crew *crew, int signal)
 }
 
 /* Waits that long, then kills. */
-static int wait_for_end(struct crew *crew, int64_t most_us, struct error *e)
+static void wait_for_end(struct crew *crew, int64_t most_us)
 {
     int64_t end_us = clock_mono_us() + most_us;
 
@@ -149,18 +149,18 @@ static int wait_for_end(struct crew *crew, int64_t most_us, struct error *e)
         }
         clock_sleep_until(clock_mono_us() + 2000);
     }
-    return crew_check(crew, e);
+    crew_check(crew);
 }
 
-int crew_stop(struct crew *crew, struct error *e)
+void crew_stop(struct crew *crew)
 {
     tell_all(crew, SIGTERM);
-    return wait_for_end(crew, STOP_US, e);
+    wait_for_end(crew, STOP_US);
 }
 
-int crew_wait(struct crew *crew, struct error *e)
+void crew_wait(struct crew *crew)
 {
-    return wait_for_end(crew, DRAIN_US, e);
+    wait_for_end(crew, DRAIN_US);
 }
 
 void *shared_new(size_t size)
@@ -168,10 +168,4 @@ void *shared_new(size_t size)
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     return memory == MAP_FAILED ? NULL : memory;
-}
-
-void shared_free(void *memory, size_t size)
-{
-    if (memory)
-        munmap(memory, size);
 }

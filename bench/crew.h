@@ -37,16 +37,15 @@ struct crew {
     int failed;     /* how many ended badly */
 };
 
-WEIR_CHECKED int crew_start(struct crew *crew, const struct crew_plan *plan, struct error *e);
-/* An error when one of them has ended badly. */
-WEIR_CHECKED int crew_check(struct crew *crew, struct error *e);
+void crew_start(struct crew *crew, const struct crew_plan *plan);
+/* Fails when one of them has ended badly. */
+void crew_check(struct crew *crew);
 /* Has them all stop (or, without telling them, waits until they have drained), and takes their CPU time. */
-WEIR_CHECKED int crew_stop(struct crew *crew, struct error *e);
-WEIR_CHECKED int crew_wait(struct crew *crew, struct error *e);
+void crew_stop(struct crew *crew);
+void crew_wait(struct crew *crew);
 
-/* Zeroed memory shared with the processes forked from now on; NULL: none. */
+/* Zeroed memory shared with the processes forked from now on, for good; NULL: none. */
 void *shared_new(size_t size);
-void shared_free(void *memory, size_t size);
 
 int noop_handler(struct weir_job *job, void *arg);
 

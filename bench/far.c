@@ -9,16 +9,14 @@
 #define JOBS 500000
 #define PACE_TRIP_US 10000 /* of the row about a rate */
 
-/* The server as it is seen over the proxy; NULL: an error. */
-static struct proxy *open_link(struct bench *b, int64_t trip_us, struct server *far)
+/* The server as it is seen over the proxy. */
+static struct proxy *open_link(int64_t trip_us, struct server *far)
 {
-    struct proxy *proxy = proxy_open(b->server.folder, b->server.socket, 0);
+    struct proxy *proxy = proxy_open(bench.server.folder, bench.server.socket, 0);
 
-    *far = b->server;
-    if (!proxy) {
-        error_set(&b->error, WEIR_EINTERNAL, "a proxy cannot be started");
-        return NULL;
-    }
+    *far = bench.server;
+    if (!proxy)
+        fail("a proxy cannot be started");
     proxy_delay(proxy, PROXY_REQUESTS, trip_us / 2);
     proxy_delay(proxy, PROXY_REPLIES, trip_us / 2);
     snprintf(far->url, sizeof far->url, "%s", proxy_url(proxy));
@@ -26,90 +24,44 @@ static struct proxy *open_link(struct bench *b, int64_t trip_us, struct server *
 }
 
 /* From the first tenth of the jobs to the last one: to connect takes round trips too. */
-static int time_far(struct bench *b, struct server *far, size_t jobs, struct speed *speed)
+static struct speed run_far(size_t jobs, int trip_us)
 {
-    struct crew_plan plan = {.url = far->url,
+    struct server far;
+    struct proxy *proxy = open_link(trip_us, &far);
+    struct crew_plan plan = {.url = far.url,
                              .workers = 1,
                              .executors = EXECUTORS,
                              .drain = true,
                              .types = {{.name = "noop", .handler = noop_handler}}};
     struct stopwatch watch;
-    struct crew crew = {0};
-    struct error ignored;
-    int rc = crew_start(&crew, &plan, &b->error);
+    struct speed speed;
+    struct crew crew;
 
-    if (rc == 0)
-        rc = wait_for_count(b, far, &crew, "noop", "done", jobs / 10);
-    if (rc == 0)
-        rc = stopwatch_start(b, far, &watch);
-    if (rc == 0)
-        rc = wait_for_count(b, far, &crew, "noop", "done", jobs);
-    if (rc == 0)
-        rc = stopwatch_stop(b, far, &watch, jobs - jobs / 10, speed);
-    if (rc == 0)
-        rc = crew_wait(&crew, &b->error);
-    else
-        (void)!crew_stop(&crew, &ignored);
-    speed->client_us = crew.cpu_us / (double)jobs;
-    return rc;
-}
-
-static int run_far(struct bench *b, size_t jobs, int64_t trip_us, struct speed *speed)
-{
-    struct server far;
-    struct proxy *proxy = open_link(b, trip_us, &far);
-    int rc = proxy ? prepare(b, &b->server, "noop", NULL, jobs) : b->error.status;
-
-    if (rc == 0)
-        rc = time_far(b, &far, jobs, speed);
+    prepare(&bench.server, "noop", NULL, jobs);
+    crew_start(&crew, &plan);
+    wait_for_count(&far, &crew, "noop", "done", jobs / 10);
+    watch = stopwatch_start(&far);
+    wait_for_count(&far, &crew, "noop", "done", jobs);
+    speed = stopwatch_stop(&far, &watch, jobs - jobs / 10);
+    crew_wait(&crew);
     proxy_stop(proxy);
-    return rc;
+    speed.client_us = crew.cpu_us / (double)jobs;
+    return speed;
 }
 
-static int run_0(struct bench *b, size_t jobs, struct speed *speed)
+void bench_far(void)
 {
-    return run_far(b, jobs, 0, speed);
-}
-
-static int run_1(struct bench *b, size_t jobs, struct speed *speed)
-{
-    return run_far(b, jobs, 1000, speed);
-}
-
-static int run_2(struct bench *b, size_t jobs, struct speed *speed)
-{
-    return run_far(b, jobs, 2000, speed);
-}
-
-static int run_10(struct bench *b, size_t jobs, struct speed *speed)
-{
-    return run_far(b, jobs, 10000, speed);
-}
-
-static int measure_runs(struct bench *b)
-{
-    static const struct trial trials[] = {{FAR_RUN_0, FIGURES, run_0, "; 10 executors"},
-                                          {FAR_RUN_1, FAR_RUN_0, run_1, ""},
-                                          {FAR_RUN_2, FAR_RUN_0, run_2, ""},
-                                          {FAR_RUN_10, FAR_RUN_0, run_10, ""}};
-    const struct result *r = b->results;
-    int rc = measure_trials(b, trials, 4, b->quick ? JOBS / 5 : JOBS);
-
-    if (rc == 0)
-        report(b, FAR_RATIO_1, r[FAR_RUN_1].value / r[FAR_RUN_0].value, 0, "%s", "");
-    return rc;
-}
-
-int bench_far(struct bench *b)
-{
+    static const struct trial trials[] = {{FAR_RUN_0, FIGURES, run_far, 0, "; 10 executors"},
+                                          {FAR_RUN_1, FAR_RUN_0, run_far, 1000, ""},
+                                          {FAR_RUN_2, FAR_RUN_0, run_far, 2000, ""},
+                                          {FAR_RUN_10, FAR_RUN_0, run_far, 10000, ""}};
+    const struct result *r = bench.results;
     struct server far;
     struct proxy *proxy;
-    int rc = measure_runs(b);
 
-    if (rc != 0)
-        return rc;
-    proxy = open_link(b, PACE_TRIP_US, &far);
-    rc = proxy ? measure_far(b, far.url, "5000/s,burst=1", 5000) : b->error.status;
+    measure_trials(trials, 4, bench.quick ? JOBS / 5 : JOBS);
+    report(FAR_RATIO_1, r[FAR_RUN_1].value / r[FAR_RUN_0].value, 0, "%s", "");
+    proxy = open_link(PACE_TRIP_US, &far);
+    measure_far(far.url, "5000/s,burst=1", 5000);
     proxy_stop(proxy);
-    return rc;
 }

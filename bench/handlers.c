@@ -23,121 +23,115 @@ static const char program[] = "import json, sys\n"
                               "    job = json.loads(line)\n"
                               "    print(json.dumps({'id': job['id'], 'status': 'done'}), flush=True)\n";
 
-static int write_file(struct bench *b, const char *name, const char *text, size_t times)
+static void write_file(const char *name, const char *text, size_t times)
 {
     char path[160];
     FILE *f;
 
-    snprintf(path, sizeof path, "%s/%s", b->server.folder, name);
+    snprintf(path, sizeof path, "%s/%s", bench.server.folder, name);
     if (!(f = fopen(path, "w")))
-        return error_set(&b->error, WEIR_ECONFIG, "%s: %s", path, strerror(errno));
+        fail("%s: %s", path, strerror(errno));
     for (size_t i = 0; i < times; i++)
         fputs(text, f);
-    return fclose(f) ? error_set(&b->error, WEIR_ECONFIG, "%s: cannot be written", path) : 0;
+    if (fclose(f))
+        fail("%s: cannot be written", path);
 }
 
-static void remove_file(struct bench *b, const char *name)
+static void remove_file(const char *name)
 {
     char path[160];
 
-    snprintf(path, sizeof path, "%s/%s", b->server.folder, name);
+    snprintf(path, sizeof path, "%s/%s", bench.server.folder, name);
     unlink(path);
 }
 
-static int run_alone(struct bench *b, size_t jobs, struct speed *speed)
+static struct speed run_alone(size_t jobs, int arg)
 {
     struct stopwatch watch;
+    struct speed speed;
     char line[BODY_BYTES + 2], command[512];
-    int rc;
 
+    (void)arg;
     snprintf(line, sizeof line,
              "{\"id\":\"0123456789abcdef\",\"type\":\"noop\",\"args\":{\"pad\":\"%060d\"}}\n", 0);
-    snprintf(command, sizeof command, "cd '%s' && cat lines | python3 handler.py >answers", b->server.folder);
-    rc = write_file(b, "handler.py", program, 1);
-    if (rc == 0)
-        rc = write_file(b, "lines", line, jobs);
-    if (rc == 0)
-        rc = stopwatch_start(b, &b->server, &watch);
-    if (rc == 0 && system(command) != 0)
-        rc = error_set(&b->error, WEIR_ECONFIG, "python3 does not run; install it");
-    if (rc == 0)
-        rc = stopwatch_stop(b, &b->server, &watch, jobs, speed);
-    remove_file(b, "handler.py");
-    remove_file(b, "lines");
-    remove_file(b, "answers");
-    return rc;
+    snprintf(command, sizeof command, "cd '%s' && cat lines | python3 handler.py >answers",
+             bench.server.folder);
+    write_file("handler.py", program, 1);
+    write_file("lines", line, jobs);
+    watch = stopwatch_start(&bench.server);
+    if (system(command) != 0)
+        fail("python3 does not run; install it");
+    speed = stopwatch_stop(&bench.server, &watch, jobs);
+    remove_file("lines");
+    remove_file("answers");
+    return speed;
 }
 
-static int run_pipe(struct bench *b, size_t jobs, struct speed *speed)
+static struct speed run_pipe(size_t jobs, int in_flight)
 {
     char command[160];
-    struct crew_plan plan = {.url = b->server.url,
+    struct crew_plan plan = {.url = bench.server.url,
                              .workers = 1,
-                             .executors = IN_FLIGHT,
+                             .executors = in_flight,
                              .drain = true,
                              .types = {{.name = "noop"}},
                              .pipe = command,
-                             .in_flight = IN_FLIGHT};
-    int rc = prepare(b, &b->server, "noop", NULL, jobs);
+                             .in_flight = in_flight};
 
-    snprintf(command, sizeof command, "python3 %s/handler.py", b->server.folder);
-    if (rc == 0)
-        rc = write_file(b, "handler.py", program, 1);
-    if (rc == 0)
-        rc = time_crew(b, &b->server, &plan, jobs, speed);
-    remove_file(b, "handler.py");
-    return rc;
+    prepare(&bench.server, "noop", NULL, jobs);
+    snprintf(command, sizeof command, "python3 %s/handler.py", bench.server.folder);
+    write_file("handler.py", program, 1);
+    return time_crew(&bench.server, &plan, jobs);
 }
 
-int bench_pipe(struct bench *b)
+void bench_pipe(void)
 {
-    static const struct trial trials[] = {{PIPE_ALONE, FIGURES, run_alone, ""},
-                                          {PIPE_RATE, PIPE_ALONE, run_pipe, ", Python's included"}};
+    static const struct trial trials[] = {
+        {PIPE_ALONE, FIGURES, run_alone, 0, ""},
+        {PIPE_RATE, PIPE_ALONE, run_pipe, IN_FLIGHT, ", Python's included"}};
 
-    return measure_trials(b, trials, 2, bench_size(b, JOBS));
+    measure_trials(trials, 2, bench_size(JOBS));
 }
 
 /* ---- Commands */
 
 extern char **environ;
 
-static int spawn_alone(struct bench *b, size_t jobs, struct speed *speed)
+static struct speed spawn_alone(size_t jobs, int arg)
 {
     char *argv[] = {"/bin/true", NULL};
-    struct stopwatch watch;
-    int rc = stopwatch_start(b, &b->server, &watch);
+    struct stopwatch watch = stopwatch_start(&bench.server);
 
-    for (size_t i = 0; rc == 0 && i < jobs; i++) {
+    (void)arg;
+    for (size_t i = 0; i < jobs; i++) {
         pid_t pid;
 
         if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) != 0 || waitpid(pid, NULL, 0) != pid)
-            rc = error_set(&b->error, WEIR_EINTERNAL, "cannot run /bin/true");
+            fail("cannot run /bin/true");
     }
-    return rc ? rc : stopwatch_stop(b, &b->server, &watch, jobs, speed);
+    return stopwatch_stop(&bench.server, &watch, jobs);
 }
 
-static int run_exec(struct bench *b, size_t jobs, struct speed *speed)
+static struct speed run_exec(size_t jobs, int executors)
 {
-    struct crew_plan plan = {.url = b->server.url,
+    struct crew_plan plan = {.url = bench.server.url,
                              .workers = 1,
-                             .executors = 1,
+                             .executors = executors,
                              .drain = true,
                              .types = {{.name = "noop"}},
                              .exec = "/bin/true"};
-    int rc = prepare(b, &b->server, "noop", NULL, jobs);
 
-    return rc ? rc : time_crew(b, &b->server, &plan, jobs, speed);
+    prepare(&bench.server, "noop", NULL, jobs);
+    return time_crew(&bench.server, &plan, jobs);
 }
 
-int bench_exec(struct bench *b)
+void bench_exec(void)
 {
-    static const struct trial trials[] = {{EXEC_ALONE, FIGURES, spawn_alone, ""},
-                                          {EXEC_RATE, EXEC_ALONE, run_exec, ""}};
-    int rc = measure_trials(b, trials, 2, bench_size(b, COMMANDS));
+    static const struct trial trials[] = {{EXEC_ALONE, FIGURES, spawn_alone, 0, ""},
+                                          {EXEC_RATE, EXEC_ALONE, run_exec, 1, ""}};
 
-    if (rc == 0)
-        report(b, EXEC_RATIO, b->results[EXEC_RATE].value / b->results[EXEC_ALONE].value, 0, "%s", "");
-    return rc;
+    measure_trials(trials, 2, bench_size(COMMANDS));
+    report(EXEC_RATIO, bench.results[EXEC_RATE].value / bench.results[EXEC_ALONE].value, 0, "%s", "");
 }
 
 /* ---- In flight */
@@ -155,21 +149,17 @@ static void wait_for_all(struct weir_job *job, void *arg)
             weir_job_end(afloat[--afloat_count], WEIR_DONE);
 }
 
-int bench_async(struct bench *b)
+void bench_async(void)
 {
-    struct crew_plan plan = {.url = b->server.url,
+    struct crew_plan plan = {.url = bench.server.url,
                              .workers = 1,
                              .executors = AFLOAT,
                              .drain = true,
                              .types = {{.name = "noop", .async = wait_for_all}}};
-    struct crew crew = {0};
-    int rc = prepare(b, &b->server, "noop", NULL, AFLOAT);
+    struct crew crew;
 
-    if (rc == 0)
-        rc = crew_start(&crew, &plan, &b->error);
-    if (rc == 0)
-        rc = crew_wait(&crew, &b->error);
-    if (rc == 0)
-        report(b, ASYNC_MEMORY, (double)crew.memory_kb / 1024, 0, "bodies of %d bytes", BODY_BYTES);
-    return rc;
+    prepare(&bench.server, "noop", NULL, AFLOAT);
+    crew_start(&crew, &plan);
+    crew_wait(&crew);
+    report(ASYNC_MEMORY, (double)crew.memory_kb / 1024, 0, "bodies of %d bytes", BODY_BYTES);
 }

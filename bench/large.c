@@ -9,11 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/large.h"
+
 #include "bench/bench.h"
 #include "core/clock.h"
 #include "queue/job/stamp.h"
 
-#define JOBS 100 /* of a type */
+#define TYPES 10000
+#define QUEUE_TYPES 10 /* of a queue */
+#define JOBS 100       /* of a type */
 #define RECORDED 400
 #define AT_ONCE 100 /* types of one call that builds */
 
@@ -85,52 +89,53 @@ static const char workers[] =
     "table.concat(types, ',') .. ']}')\n"
     "end\n";
 
-int large_build(struct bench *b)
+void large_build(void)
 {
     char first[24], last[24], queues[24], jobs[24], recorded[24], now[24], head[STAMP_HEAD_LEN + 1];
     int64_t now_us = clock_wall_us();
-    int types = (int)bench_size(b, LARGE_TYPES);
-    int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
+    int types = (int)bench_size(TYPES);
 
+    empty();
     stamp_head(now_us - 60000000, head);
-    snprintf(queues, sizeof queues, "%d", types / LARGE_QUEUE_TYPES);
+    snprintf(queues, sizeof queues, "%d", types / QUEUE_TYPES);
     snprintf(jobs, sizeof jobs, "%d", JOBS);
     snprintf(recorded, sizeof recorded, "%d", RECORDED);
     snprintf(now, sizeof now, "%" PRId64, now_us);
-    for (int i = 0; rc == 0 && i < types; i += AT_ONCE) {
+    for (int i = 0; i < types; i += AT_ONCE) {
         snprintf(first, sizeof first, "%d", i);
         snprintf(last, sizeof last, "%d", i + AT_ONCE - 1);
-        rc = server_ask(&b->server, NULL, &b->error, "EVAL", world, "0", first, last, queues, jobs, recorded,
-                        head, now, NULL);
+        server_ask(&bench.server, "EVAL", world, "0", first, last, queues, jobs, recorded, head, now, NULL);
     }
     snprintf(last, sizeof last, "%d", types);
-    return rc == 0 ? server_ask(&b->server, NULL, &b->error, "EVAL", workers, "0", last, now, NULL) : rc;
+    server_ask(&bench.server, "EVAL", workers, "0", last, now, NULL);
 }
 
 /* ---- Processes of weir */
 
-#define WORDS_MOST 12
+#define WORDS_MOST 4
 
-int large_start(struct bench *b, const char *const *words, pid_t *pid)
+pid_t large_start(const char *const *words)
 {
-    const char *line[WORDS_MOST + 4] = {"weir", "--redis", b->server.url};
-    pid_t parent = getpid();
+    const char *line[WORDS_MOST + 4] = {"weir", "--redis", bench.server.url};
+    pid_t parent = getpid(), pid;
 
     for (size_t i = 0; words[i] && i < WORDS_MOST; i++)
         line[3 + i] = words[i];
-    *pid = fork();
-    if (*pid == 0) {
+    pid = fork();
+    if (pid == 0) {
         int null = open("/dev/null", O_RDWR);
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent) {
             dup2(null, STDOUT_FILENO);
             dup2(null, STDERR_FILENO);
-            execv(b->command, (char *const *)line);
+            execv(bench.command, (char *const *)line);
         }
         _exit(127);
     }
-    return *pid > 0 ? 0 : error_set(&b->error, WEIR_EINTERNAL, "cannot fork: %s", strerror(errno));
+    if (pid < 0)
+        fail("cannot fork: %s", strerror(errno));
+    return pid;
 }
 
 int large_wait(pid_t pid, double *cpu_us)

@@ -2,26 +2,20 @@
  * process in BLMOVE is measured first. */
 #include "bench/beats.h"
 
-static struct beats fifty_a_second(const struct bench *b)
+static struct beats fifty_a_second(void)
 {
-    return (struct beats){.count = b->quick ? 100 : 500, .every_us = 20000};
+    return (struct beats){.count = bench.quick ? 100 : 500, .every_us = 20000};
 }
 
-int bench_latency(struct bench *b)
+void bench_latency(void)
 {
-    struct beats bare = fifty_a_second(b), beats = bare;
-    int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
+    struct beats bare = fifty_a_second(), beats = bare;
 
-    if (rc == 0)
-        rc = beats_bare(b, &bare);
-    if (rc != 0)
-        return rc;
-    report(b, CEILING_WAKE_P50, bare.p50, 0, "%s", "");
-    report(b, CEILING_WAKE_P99, bare.p99, 0, "%s", "");
-    rc = beats_of_worker(b, &beats, EXECUTORS);
-    if (rc != 0)
-        return rc;
-    report(b, LATENCY_P50, beats.p50, bare.p50, "weir_enqueue, 50 jobs/s, 1 worker, 10 executors");
-    report(b, LATENCY_P99, beats.p99, bare.p99, "%s", "");
-    return 0;
+    empty();
+    beats_bare(&bare);
+    report(CEILING_WAKE_P50, bare.p50, 0, "%s", "");
+    report(CEILING_WAKE_P99, bare.p99, 0, "%s", "");
+    beats_of_worker(&beats, EXECUTORS);
+    report(LATENCY_P50, beats.p50, bare.p50, "weir_enqueue, 50 jobs/s, 1 worker, 10 executors");
+    report(LATENCY_P99, beats.p99, bare.p99, "%s", "");
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/large.h"
 #include "core/clock.h"
 
 #define ROUNDS 3 /* of what is cold: the best counts */
@@ -37,67 +38,67 @@ static double less(double a, double b)
 }
 
 /* The least of each, as the machine may be busy with something else. */
-static void keep_least(struct took *least, const struct took *took)
+static void keep_least(struct took *least, struct took one)
 {
-    least->ms = less(least->ms, took->ms);
-    least->redis_ms = less(least->redis_ms, took->redis_ms);
-    least->weir_ms = less(least->weir_ms, took->weir_ms);
+    least->ms = less(least->ms, one.ms);
+    least->redis_ms = less(least->redis_ms, one.redis_ms);
+    least->weir_ms = less(least->weir_ms, one.weir_ms);
 }
 
-static int time_command(struct bench *b, const char *const *words, struct took *took)
+static int64_t begun_us, redis_ns;
+
+static void begin(void)
 {
-    int64_t redis_ns, after_ns, start_us = clock_mono_us();
+    bench_check();
+    begun_us = clock_mono_us();
+    redis_ns = server_cpu(&bench.server);
+}
+
+/* What it took since begin(). */
+static struct took took(double weir_us)
+{
+    double ms = (double)(clock_mono_us() - begun_us) / 1e3;
+
+    return (struct took){ms, (double)(server_cpu(&bench.server) - redis_ns) / 1e6, weir_us / 1e3};
+}
+
+static struct took time_command(const char *word, const char *other)
+{
     double cpu_us;
-    pid_t pid;
-    int rc = server_cpu(&b->server, &redis_ns, &b->error), status;
+    int status;
 
-    if (rc == 0)
-        rc = large_start(b, words, &pid);
-    if (rc != 0)
-        return rc;
-    status = large_wait(pid, &cpu_us);
-    took->ms = (double)(clock_mono_us() - start_us) / 1e3;
-    rc = server_cpu(&b->server, &after_ns, &b->error);
-    took->redis_ms = (double)(after_ns - redis_ns) / 1e6;
-    took->weir_ms = cpu_us / 1e3;
-    if (rc == 0 && !(WIFEXITED(status) && WEXITSTATUS(status) <= 1)) /* 1: report found something wrong */
-        return error_set(&b->error, WEIR_EINTERNAL, "weir %s failed (wait status %#x)", words[0], status);
-    return rc;
+    begin();
+    status = large_wait(large_start((const char *const[]){word, other, NULL}), &cpu_us);
+    if (!(WIFEXITED(status) && WEXITSTATUS(status) <= 1)) /* 1: report found something wrong */
+        fail("weir %s failed (wait status %#x)", word, status);
+    return took(cpu_us);
 }
 
-static int look_by_command(struct bench *b, enum figure figure, const char *word, const char *other)
+static void look_by_command(enum figure figure, const char *word, const char *other)
 {
     struct took least = {1e9, 1e9, 1e9};
-    int rc = 0;
 
-    for (int i = 0; rc == 0 && i < ROUNDS; i++) {
-        struct took took;
-
-        rc = bench_check(b);
-        if (rc == 0)
-            rc = time_command(b, (const char *const[]){word, other, NULL}, &took);
-        if (rc == 0)
-            keep_least(&least, &took);
-    }
-    if (rc == 0)
-        report(b, figure, least.ms, 0, "CPU: Redis %.0f ms, weir %.0f ms", least.redis_ms, least.weir_ms);
-    return rc;
+    for (int i = 0; i < ROUNDS; i++)
+        keep_least(&least, time_command(word, other));
+    report(figure, least.ms, 0, "CPU: Redis %.0f ms, weir %.0f ms", least.redis_ms, least.weir_ms);
 }
 
 /* ---- weir top */
 
-static int top_start(struct bench *b, int *terminal, pid_t *pid)
+static pid_t top_start(int *terminal)
 {
     const struct winsize size = {.ws_row = 40, .ws_col = 120};
+    pid_t pid = forkpty(terminal, NULL, NULL, &size);
 
-    *pid = forkpty(terminal, NULL, NULL, &size);
-    if (*pid == 0) {
+    if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setenv("TERM", "xterm", 1);
-        execl(b->command, "weir", "--redis", b->server.url, "top", "--read-only", (char *)NULL);
+        execl(bench.command, "weir", "--redis", bench.server.url, "top", "--read-only", (char *)NULL);
         _exit(127);
     }
-    return *pid > 0 ? 0 : error_set(&b->error, WEIR_EINTERNAL, "cannot open a terminal: %s", strerror(errno));
+    if (pid < 0)
+        fail("cannot open a terminal: %s", strerror(errno));
+    return pid;
 }
 
 /* Does the name of a type stand there, "t17"? */
@@ -124,34 +125,24 @@ static bool await_rows(int terminal)
     return shows_type(text, len);
 }
 
-static int look_by_top(struct bench *b)
+static void look_by_top(void)
 {
-    double least_ms = 1e9;
-    int rc = 0;
+    double least_ms = 1e9, cpu_us;
 
-    for (int i = 0; rc == 0 && i < ROUNDS; i++) {
-        int64_t start_us;
-        double cpu_us, ms;
+    for (int i = 0; i < ROUNDS; i++) {
         int terminal;
         pid_t pid;
 
-        rc = bench_check(b);
-        start_us = clock_mono_us();
-        if (rc == 0)
-            rc = top_start(b, &terminal, &pid);
-        if (rc != 0)
-            return rc;
+        begin();
+        pid = top_start(&terminal);
         if (!await_rows(terminal))
-            rc = error_set(&b->error, WEIR_EINTERNAL, "weir top shows no types");
-        ms = (double)(clock_mono_us() - start_us) / 1e3;
-        least_ms = less(least_ms, ms);
+            fail("weir top shows no types");
+        least_ms = less(least_ms, took(0).ms);
         kill(pid, SIGKILL);
         (void)large_wait(pid, &cpu_us);
         close(terminal);
     }
-    if (rc == 0)
-        report(b, LOOK_TOP, least_ms, 0, "%s", "");
-    return rc;
+    report(LOOK_TOP, least_ms, 0, "%s", "");
 }
 
 /* ---- Over HTTP */
@@ -174,42 +165,39 @@ static int open_link(const struct web *web)
     return -1;
 }
 
-static int web_start(struct bench *b, struct web *web)
+static void web_start(struct web *web)
 {
     char listen[160];
     int64_t end_us = clock_mono_us() + WAIT_US;
-    int rc, fd;
+    int fd;
 
-    snprintf(web->socket, sizeof web->socket, "%s/serve.sock", b->server.folder);
+    snprintf(web->socket, sizeof web->socket, "%s/serve.sock", bench.server.folder);
     snprintf(listen, sizeof listen, "unix:%s", web->socket);
-    rc = large_start(b, (const char *const[]){"serve", "--listen", listen, NULL}, &web->pid);
-    while (rc == 0 && (fd = open_link(web)) < 0) {
-        rc = clock_mono_us() > end_us ? error_set(&b->error, WEIR_EINTERNAL, "weir serve does not listen")
-                                      : bench_rest(b, 0.01);
+    web->pid = large_start((const char *const[]){"serve", "--listen", listen, NULL});
+    while ((fd = open_link(web)) < 0) {
+        if (clock_mono_us() > end_us)
+            fail("weir serve does not listen");
+        bench_rest(0.01);
     }
-    if (rc == 0)
-        close(fd);
-    return rc;
+    close(fd);
 }
 
 static double web_stop(const struct web *web)
 {
-    double cpu_us = 0;
+    double cpu_us;
 
-    if (web->pid <= 0)
-        return 0;
     kill(web->pid, SIGTERM);
     (void)large_wait(web->pid, &cpu_us);
     return cpu_us;
 }
 
-static int send_request(int fd, const char *path, bool stays)
+static bool send_request(int fd, const char *path, bool stays)
 {
     char text[300];
     int len = snprintf(text, sizeof text, "GET %.200s HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\n\r\n",
                        path, stays ? "keep-alive" : "close");
 
-    return send(fd, text, (size_t)len, MSG_NOSIGNAL) == len ? 0 : -1;
+    return fd >= 0 && send(fd, text, (size_t)len, MSG_NOSIGNAL) == len;
 }
 
 /* Does an answer begin with one of these statuses, "200 404"? */
@@ -223,66 +211,42 @@ static bool has_status(const char *answer, ssize_t len, const char *statuses)
 }
 
 /* One request, to its end; its answer must have one of the statuses. */
-static int get(struct bench *b, const struct web *web, const char *path, const char *statuses,
-               struct took *took)
+static struct took get(const struct web *web, const char *path, const char *statuses)
 {
     char answer[65536];
-    int64_t redis_ns, after_ns, start_us;
     ssize_t n = -1, all = 0;
     bool good = false;
-    int rc = server_cpu(&b->server, &redis_ns, &b->error), fd = open_link(web);
+    int fd = open_link(web);
 
-    start_us = clock_mono_us();
-    if (fd >= 0 && send_request(fd, path, false) == 0)
+    begin();
+    if (send_request(fd, path, false))
         while ((n = recv(fd, answer, sizeof answer, 0)) > 0) {
             good = good || (all == 0 && has_status(answer, n, statuses));
             all += n;
         }
-    took->ms = (double)(clock_mono_us() - start_us) / 1e3;
-    if (fd >= 0)
-        close(fd);
-    if (rc == 0)
-        rc = server_cpu(&b->server, &after_ns, &b->error);
-    took->redis_ms = (double)(after_ns - redis_ns) / 1e6;
-    if (rc == 0 && (n < 0 || !good))
-        rc = error_set(&b->error, WEIR_EINTERNAL, "weir serve: no answer to GET %.100s", path);
-    return rc;
+    if (n < 0 || !good)
+        fail("weir serve: no answer to GET %.100s", path);
+    close(fd);
+    return took(0);
 }
 
 /* The first request of a server, and the second. */
-static int look_once(struct bench *b, const char *path, const char *statuses, struct took *first,
-                     struct took *second)
-{
-    struct web web = {.pid = 0};
-    int rc = web_start(b, &web);
-
-    if (rc == 0)
-        rc = get(b, &web, path, statuses, first);
-    if (rc == 0)
-        rc = get(b, &web, path, statuses, second);
-    first->weir_ms = web_stop(&web) / 1e3;
-    return rc;
-}
-
-static int look_at_page(struct bench *b, enum figure figure, const char *path, const char *statuses)
+static void look_at_page(enum figure figure, const char *path, const char *statuses)
 {
     struct took least = {1e9, 1e9, 1e9}, again = least;
-    int rc = 0;
 
-    for (int i = 0; rc == 0 && i < ROUNDS; i++) {
-        struct took first, second = {0};
+    for (int i = 0; i < ROUNDS; i++) {
+        struct web web;
+        struct took first;
 
-        rc = bench_check(b);
-        if (rc == 0)
-            rc = look_once(b, path, statuses, &first, &second);
-        if (rc == 0)
-            keep_least(&least, &first);
-        keep_least(&again, &second);
+        web_start(&web);
+        first = get(&web, path, statuses);
+        keep_least(&again, get(&web, path, statuses));
+        first.weir_ms = web_stop(&web) / 1e3;
+        keep_least(&least, first);
     }
-    if (rc == 0)
-        report(b, figure, least.ms, 0, "CPU: Redis %.0f ms, weir serve %.0f ms; again %.1f ms",
-               least.redis_ms, least.weir_ms, again.ms);
-    return rc;
+    report(figure, least.ms, 0, "CPU: Redis %.0f ms, weir serve %.0f ms; again %.1f ms", least.redis_ms,
+           least.weir_ms, again.ms);
 }
 
 /* ---- Watching */
@@ -299,50 +263,33 @@ static void drain(int fd, int64_t until_us)
     }
 }
 
-static int watch(struct bench *b, const struct web *web, int fd, double *seconds)
+static void look_on(void)
 {
-    int64_t start_us = clock_mono_us();
-    struct took took;
-    int rc = 0;
+    struct web web;
+    int64_t before_ns, start_us;
+    double seconds, redis_s;
+    int fd;
 
-    for (int i = 0; rc == 0 && i < SCRAPES; i++) {
-        rc = bench_check(b);
-        if (rc == 0)
-            rc = get(b, web, "/metrics", "200", &took);
-        if (rc == 0)
-            drain(fd, start_us + (i + 1) * SCRAPE_S * INT64_C(1000000));
+    web_start(&web);
+    fd = open_link(&web);
+    if (!send_request(fd, "/events?page=%2F", true))
+        fail("weir serve does not answer");
+    before_ns = server_cpu(&bench.server);
+    start_us = clock_mono_us();
+    for (int i = 0; i < SCRAPES; i++) {
+        get(&web, "/metrics", "200");
+        drain(fd, start_us + (i + 1) * SCRAPE_S * INT64_C(1000000));
     }
-    *seconds = (double)(clock_mono_us() - start_us) / 1e6;
-    return rc;
-}
-
-static int look_on(struct bench *b)
-{
-    struct web web = {.pid = 0};
-    int64_t before_ns = 0, after_ns = 0;
-    double seconds = 0, cpu_us;
-    int rc = web_start(b, &web), fd = rc == 0 ? open_link(&web) : -1;
-
-    if (rc == 0 && (fd < 0 || send_request(fd, "/events?page=%2F", true) != 0))
-        rc = error_set(&b->error, WEIR_EINTERNAL, "weir serve does not answer");
-    if (rc == 0)
-        rc = server_cpu(&b->server, &before_ns, &b->error);
-    if (rc == 0)
-        rc = watch(b, &web, fd, &seconds);
-    if (rc == 0)
-        rc = server_cpu(&b->server, &after_ns, &b->error);
-    if (fd >= 0)
-        close(fd);
-    cpu_us = web_stop(&web);
-    if (rc == 0)
-        report(b, LOOK_WATCH, (double)(after_ns - before_ns) / 1e7 / seconds, 0,
-               "an overview and a scrape each 15 s; weir serve %.2f %%", cpu_us / 1e4 / seconds);
-    return rc;
+    seconds = (double)(clock_mono_us() - start_us) / 1e6;
+    redis_s = (double)(server_cpu(&bench.server) - before_ns) / 1e9;
+    close(fd);
+    report(LOOK_WATCH, 100 * redis_s / seconds, 0, "an overview and a scrape each 15 s; weir serve %.2f %%",
+           web_stop(&web) / 1e4 / seconds);
 }
 
 /* ---- */
 
-int bench_look(struct bench *b)
+void bench_look(void)
 {
     static const struct {
         enum figure figure;
@@ -367,19 +314,15 @@ int bench_look(struct bench *b)
                  {LOOK_API_STATUS, "/api/status"},
                  {LOOK_API_REPORT, "/api/report"},
                  {LOOK_METRICS, "/metrics"}};
-    int rc = large_build(b);
 
-    if (rc == 0) /* the functions of Weir are loaded */
-        rc = time_command(b, (const char *const[]){"status", NULL}, &(struct took){0});
-    for (size_t i = 0; rc == 0 && i < sizeof commands / sizeof *commands; i++)
-        rc = look_by_command(b, commands[i].figure, commands[i].word, commands[i].other);
-    if (rc == 0)
-        rc = look_by_top(b);
-    if (rc == 0) /* a job that has ended */
-        rc = server_ask(&b->server, NULL, &b->error, "SET", PREFIX "finished:ended",
-                        "done 1795000000000000 w1 1 q0/t0/\n{\"id\":\"ended\",\"type\":\"t0\"}", NULL);
-    for (size_t i = 0; rc == 0 && i < sizeof pages / sizeof *pages; i++)
-        rc = look_at_page(b, pages[i].figure, pages[i].path,
-                          pages[i].figure == LOOK_JOB_ABSENT ? "200 404" : "200");
-    return rc == 0 ? look_on(b) : rc;
+    large_build();
+    time_command("status", NULL); /* the functions of Weir are loaded */
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        look_by_command(commands[i].figure, commands[i].word, commands[i].other);
+    look_by_top();
+    server_ask(&bench.server, "SET", PREFIX "finished:ended", /* a job that has ended */
+               "done 1795000000000000 w1 1 q0/t0/\n{\"id\":\"ended\",\"type\":\"t0\"}", NULL);
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        look_at_page(pages[i].figure, pages[i].path, pages[i].figure == LOOK_JOB_ABSENT ? "200 404" : "200");
+    look_on();
 }

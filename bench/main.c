@@ -4,14 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/crew.h"
 #include "core/clock.h"
 
 static const struct group {
     const char *name;
-    int (*run)(struct bench *b);
+    void (*run)(void);
 } groups[] = {
     {"bulk", bench_bulk},       {"lines", bench_lines},       {"run", bench_run},
     {"limited", bench_limited}, {"aof", bench_aof},           {"latency", bench_latency},
@@ -38,23 +41,41 @@ static void on_signal(int number)
     stopped = 1;
 }
 
-int bench_check(struct bench *b)
+struct bench bench;
+
+void bench_check(void)
 {
-    return stopped ? error_set(&b->error, WEIR_ENOTNOW, "stopped") : 0;
+    if (stopped)
+        fail("stopped");
 }
 
-int bench_rest(struct bench *b, double seconds)
+void bench_rest(double seconds)
 {
     int64_t end_us = clock_mono_us() + (int64_t)(seconds * 1e6);
 
-    for (int64_t now_us; bench_check(b) == 0 && (now_us = clock_mono_us()) < end_us;)
+    for (int64_t now_us; (now_us = clock_mono_us()) < end_us; bench_check())
         clock_sleep_until(end_us - now_us > 50000 ? now_us + 50000 : end_us);
-    return bench_check(b);
+    bench_check();
 }
 
-size_t bench_size(const struct bench *b, size_t full)
+size_t bench_size(size_t full)
 {
-    return b->quick ? full / 10 : full;
+    return bench.quick ? full / 10 : full;
+}
+
+struct weir *client_open(const char *url)
+{
+    struct weir *w = weir_new(url, NULL);
+
+    if (!w)
+        fail("out of memory");
+    return w;
+}
+
+void client_must(struct weir *w, int rc)
+{
+    if (rc < 0)
+        fail("%s", weir_message(w));
 }
 
 int bench_compare_us(const void *a, const void *b)
@@ -90,7 +111,7 @@ static int choose(char *names, bool chosen[GROUPS])
 }
 
 /* 1: go on; else what to exit with. */
-static int read_options(struct bench *b, bool chosen[GROUPS], int argc, char **argv)
+static int read_options(bool chosen[GROUPS], int argc, char **argv)
 {
     static const struct option options[] = {{"quick", no_argument, NULL, 'q'},
                                             {"json", no_argument, NULL, 'j'},
@@ -102,9 +123,9 @@ static int read_options(struct bench *b, bool chosen[GROUPS], int argc, char **a
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (c == 'q')
-            b->quick = true;
+            bench.quick = true;
         else if (c == 'j')
-            b->json = true;
+            bench.json = true;
         else if (c == 'o' && choose(optarg, chosen) == 0)
             only = true;
         else if (c == 'h')
@@ -118,7 +139,7 @@ static int read_options(struct bench *b, bool chosen[GROUPS], int argc, char **a
 }
 
 /* build/weir, beside our own folder. */
-static void find_command(struct bench *b)
+static void find_command(void)
 {
     char self[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -127,7 +148,7 @@ static void find_command(struct bench *b)
     for (int i = 0; i < 2; i++)
         if (strrchr(self, '/'))
             *strrchr(self, '/') = '\0';
-    snprintf(b->command, sizeof b->command, "%.500s/weir", self);
+    snprintf(bench.command, sizeof bench.command, "%.500s/weir", self);
 }
 
 static void set_surroundings(void)
@@ -143,40 +164,42 @@ static void set_surroundings(void)
     setenv("WEIR_LOG", "warn", 0);
 }
 
-/* Runs the groups that were chosen; returns how many failed. */
-static int run_groups(struct bench *b, const bool chosen[GROUPS])
+/* Runs a group to its end. Whether it has succeeded. */
+static bool run_group(const struct group *group)
 {
-    int failed = 0;
+    pid_t parent = getpid(), pid = fork();
+    int status = 1;
 
-    for (size_t i = 0; i < GROUPS && !stopped; i++) {
-        if (!chosen[i] || groups[i].run(b) == 0)
-            continue;
-        fprintf(stderr, "weir-bench: %s: %s\n", groups[i].name, b->error.text);
-        failed++;
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent)
+            exit(1);
+        running = group->name;
+        group->run();
+        exit(0);
     }
-    return failed;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0)
+        kill(pid, SIGTERM); /* a signal has stopped us */
+    return status == 0;
 }
 
 int main(int argc, char **argv)
 {
-    static struct bench b;
     bool chosen[GROUPS] = {false};
-    int rc = read_options(&b, chosen, argc, argv);
+    int failed = 0, rc = read_options(chosen, argc, argv);
 
     if (rc != 1)
         return rc;
     set_surroundings();
-    find_command(&b);
-    rc = server_start(&b.server, false, &b.error);
-    if (rc == 0)
-        rc = server_version(&b.server, b.redis_version, sizeof b.redis_version, &b.error);
-    if (rc == 0) {
-        report_begin(&b);
-        rc = run_groups(&b, chosen) > 0 || stopped ? WEIR_EINTERNAL : 0;
-        report_end(&b);
-    } else {
-        fprintf(stderr, "weir-bench: %s\n", b.error.text);
-    }
-    server_stop(&b.server);
-    return stopped ? 130 : -rc;
+    find_command();
+    bench.results = shared_new(FIGURES * sizeof *bench.results);
+    if (!bench.results)
+        fail("out of memory");
+    server_start(&bench.server, false);
+    server_version(&bench.server, bench.redis_version, sizeof bench.redis_version);
+    report_begin();
+    for (size_t i = 0; i < GROUPS && !stopped; i++)
+        failed += chosen[i] && !run_group(&groups[i]);
+    report_end();
+    return stopped ? 130 : failed > 0 ? -WEIR_EINTERNAL : 0;
 }

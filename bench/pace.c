@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <hiredis/hiredis.h>
-
 #include "bench/bench.h"
 #include "bench/crew.h"
 #include "core/clock.h"
@@ -44,93 +42,71 @@ struct moment {
     double started;
 };
 
-static int look(struct bench *b, struct moment *m)
+static struct moment look(void)
 {
-    long long pulled = 0, served = 0;
-    int rc = server_ask(&b->server, &pulled, &b->error, "HGET", PREFIX "stats:" TYPE, "pulled", NULL);
+    struct moment m = {.usage = server_usage(&bench.server)};
 
-    if (rc == 0)
-        rc = server_ask(&b->server, &served, &b->error, "HGET", PREFIX "stats:" TYPE, "served", NULL);
-    if (rc == 0)
-        rc = server_usage(&b->server, &m->usage, &b->error);
-    m->at_us = clock_mono_us();
-    m->started = (double)(pulled + served);
-    return rc;
+    m.started = (double)(server_ask(&bench.server, "HGET", PREFIX "stats:" TYPE, "pulled", NULL) +
+                         server_ask(&bench.server, "HGET", PREFIX "stats:" TYPE, "served", NULL));
+    m.at_us = clock_mono_us();
+    return m;
 }
 
-static int wait_until_parked(struct bench *b, struct crew *crew)
+static void wait_until_parked(struct crew *crew)
 {
-    long long waiting = 1;
-    int rc = 0;
-
-    while (rc == 0 && waiting > 0) {
-        rc = bench_rest(b, 0.02);
-        if (rc == 0)
-            rc = crew_check(crew, &b->error);
-        if (rc == 0)
-            rc = server_ask(&b->server, &waiting, &b->error, "LLEN", PREFIX "queue:default", NULL);
-    }
-    return rc;
+    do {
+        bench_rest(0.02);
+        crew_check(crew);
+    } while (server_ask(&bench.server, "LLEN", PREFIX "queue:default", NULL) > 0);
 }
 
-/* Waits, in short sleeps. */
-static int sleep_beside(struct bench *b, double seconds, double *late_us)
+/* Waits, in short sleeps. Returns how late the p99.9 of them ended. */
+static double sleep_beside(double seconds)
 {
     size_t count = (size_t)(seconds * 1e6 / ASLEEP_US);
     int64_t *late = calloc(count + 1, sizeof *late);
-    int rc = late ? 0 : error_set(&b->error, WEIR_EINTERNAL, "out of memory");
+    double late_us;
 
-    for (size_t i = 0; rc == 0 && i < count; i++) {
+    if (!late)
+        fail("out of memory");
+    for (size_t i = 0; i < count; i++) {
         int64_t until_us = clock_mono_us() + ASLEEP_US;
 
         clock_sleep_until(until_us);
         late[i] = clock_mono_us() - until_us;
-        rc = bench_check(b);
+        bench_check();
     }
-    if (rc == 0) {
-        qsort(late, count, sizeof *late, bench_compare_us);
-        *late_us = (double)late[count * 999 / 1000];
-    }
+    qsort(late, count, sizeof *late, bench_compare_us);
+    late_us = (double)late[count * 999 / 1000];
     free(late);
-    return rc;
+    return late_us;
 }
 
-static int run(struct bench *b, const struct pace_plan *plan, const char *trace, struct pace *pace)
+static void run(const struct pace_plan *plan, const char *trace, struct pace *pace)
 {
-    struct crew_plan crew_plan = {.url = plan->url ? plan->url : b->server.url,
+    struct crew_plan crew_plan = {.url = plan->url ? plan->url : bench.server.url,
                                   .workers = plan->workers,
                                   .executors = plan->executors,
                                   .trace = trace,
                                   .types = {{.name = TYPE, .handler = noop_handler}}};
-    struct moment begin, parked, first, last;
-    struct crew crew = {0};
-    struct error ignored;
-    int rc = look(b, &begin);
+    struct moment begin = look(), parked, first, last;
+    struct crew crew;
+    double started;
 
-    if (rc == 0)
-        rc = crew_start(&crew, &crew_plan, &b->error);
-    if (rc == 0)
-        rc = wait_until_parked(b, &crew);
-    if (rc == 0)
-        rc = look(b, &parked);
-    if (rc == 0)
-        rc = bench_rest(b, 1);
-    if (rc == 0)
-        rc = look(b, &first);
-    if (rc == 0)
-        rc = sleep_beside(b, plan->seconds, &pace->asleep_late_us);
-    if (rc == 0)
-        rc = look(b, &last);
-    if (crew_stop(&crew, rc == 0 ? &b->error : &ignored) != 0 && rc == 0)
-        rc = b->error.status;
-    if (rc != 0)
-        return rc;
-    pace->commands = (last.usage.commands - first.usage.commands) / (last.started - first.started);
-    pace->cpu_us = (last.usage.cpu_us - first.usage.cpu_us) / (last.started - first.started);
-    pace->rate = (last.started - first.started) / ((double)(last.at_us - first.at_us) / 1e6);
+    crew_start(&crew, &crew_plan);
+    wait_until_parked(&crew);
+    parked = look();
+    bench_rest(1);
+    first = look();
+    pace->asleep_late_us = sleep_beside(plan->seconds);
+    last = look();
+    crew_stop(&crew);
+    started = last.started - first.started;
+    pace->commands = (last.usage.commands - first.usage.commands) / started;
+    pace->cpu_us = (last.usage.cpu_us - first.usage.cpu_us) / started;
+    pace->rate = started / ((double)(last.at_us - first.at_us) / 1e6);
     pace->parked_us = (parked.usage.cpu_us - begin.usage.cpu_us) / (double)plan->backlog;
     pace->worker_us = crew.cpu_us / last.started;
-    return 0;
 }
 
 /* ---- The traces */
@@ -141,14 +117,14 @@ struct starts {
 };
 
 /* A worker may have had none: slots are for the one on duty. */
-static int read_starts(struct bench *b, const char *path, struct starts *starts)
+static void read_starts(const char *path, struct starts *starts)
 {
     FILE *f = fopen(path, "r");
     char line[512];
     long long us;
 
     if (!f)
-        return error_set(&b->error, WEIR_EINTERNAL, "%s: no trace", path);
+        fail("%s: no trace", path);
     while (fgets(line, sizeof line, f)) {
         if (sscanf(line, "{\"slot\":%*d,\"start\":%lld", &us) != 1)
             continue;
@@ -156,14 +132,11 @@ static int read_starts(struct bench *b, const char *path, struct starts *starts)
             starts->capacity = starts->capacity ? starts->capacity * 2 : 4096;
             starts->us = reallocarray(starts->us, starts->capacity, sizeof *starts->us);
             if (!starts->us)
-                break;
+                fail("%s: out of memory", path);
         }
         starts->us[starts->count++] = us;
     }
     fclose(f);
-    return starts->us || starts->capacity == 0
-               ? 0
-               : error_set(&b->error, WEIR_EINTERNAL, "%s: out of memory", path);
 }
 
 /* The most starts in any window of that length. */
@@ -180,216 +153,176 @@ static uint64_t most_in(const struct starts *starts, int64_t window_us)
     return most;
 }
 
-static int read_traces(struct bench *b, const struct pace_plan *plan, const char *trace, struct verify *v,
-                       struct starts *starts)
-{
-    char path[CREW_MOST][128];
-    size_t torn_line;
-    int rc = verify_init(v, &b->error);
-
-    for (int i = 0; rc == 0 && i < plan->workers; i++) {
-        snprintf(path[i], sizeof path[i], "%s.%d", trace, i);
-        rc = verify_read(v, path[i], &torn_line, &b->error);
-        if (rc == 0)
-            rc = read_starts(b, path[i], starts);
-    }
-    if (rc == 0)
-        rc = verify_replay(v, &b->error);
-    for (int i = 0; i < plan->workers; i++) {
-        snprintf(path[i], sizeof path[i], "%s.%d", trace, i);
-        unlink(path[i]);
-    }
-    return rc;
-}
-
-static int judge(struct bench *b, const struct pace_plan *plan, const char *trace, struct pace *pace)
+static void judge(const struct pace_plan *plan, const char *trace, struct pace *pace)
 {
     struct starts starts = {0};
     struct verify v;
-    int rc = read_traces(b, plan, trace, &v, &starts);
+    char path[128];
+    size_t torn_line;
 
-    if (rc == 0 && (v.type_count != 1 || v.rule_count != 1))
-        rc = error_set(&b->error, WEIR_EINTERNAL, "the traces hold %zu types and %zu rules", v.type_count,
-                       v.rule_count);
-    if (rc == 0) {
-        pace->kept = v.rules[0].worst;
-        pace->late = v.types[0].lateness;
-        qsort(starts.us, starts.count, sizeof *starts.us, bench_compare_us);
-        pace->starts_second = most_in(&starts, 1000000);
-        pace->starts_tenth = most_in(&starts, 100000);
+    must(verify_init(&v, &failure));
+    for (int i = 0; i < plan->workers; i++) {
+        snprintf(path, sizeof path, "%s.%d", trace, i);
+        must(verify_read(&v, path, &torn_line, &failure));
+        read_starts(path, &starts);
+        unlink(path);
     }
+    must(verify_replay(&v, &failure));
+    if (v.type_count != 1 || v.rule_count != 1)
+        fail("the traces hold %zu types and %zu rules", v.type_count, v.rule_count);
+    pace->kept = v.rules[0].worst;
+    pace->late = v.types[0].lateness;
+    qsort(starts.us, starts.count, sizeof *starts.us, bench_compare_us);
+    pace->starts_second = most_in(&starts, 1000000);
+    pace->starts_tenth = most_in(&starts, 100000);
     free(starts.us);
     verify_free(&v);
-    return rc;
 }
 
 /* ---- The figures */
 
-static int measure(struct bench *b, const struct pace_plan *plan, struct pace *pace)
+static struct pace measure(const struct pace_plan *plan)
 {
+    struct pace pace = {0};
     char trace[112];
-    int rc;
 
-    snprintf(trace, sizeof trace, "%s/trace", b->server.folder);
-    rc = prepare(b, &b->server, TYPE, plan->rule, plan->backlog);
-    if (rc == 0)
-        rc = run(b, plan, trace, pace);
-    return rc == 0 ? judge(b, plan, trace, pace) : rc;
+    snprintf(trace, sizeof trace, "%s/trace", bench.server.folder);
+    prepare(&bench.server, TYPE, plan->rule, plan->backlog);
+    run(plan, trace, &pace);
+    judge(plan, trace, &pace);
+    return pace;
 }
 
 /* What Redis uses for one EVALSHA, asked for at 100/s by an idle connection. */
-static int measure_script(struct bench *b, const char *script, double *cpu_us)
+static double measure_script(const char *script)
 {
-    const int calls = b->quick ? 200 : 500;
+    const int calls = bench.quick ? 200 : 500;
     char sha[SHA_SIZE];
-    struct usage before, after;
+    double before_us;
     int64_t at_us;
-    int rc = server_load(&b->server, script, sha, &b->error);
 
-    if (rc == 0)
-        rc = server_usage(&b->server, &before, &b->error);
+    server_load(&bench.server, script, sha);
+    before_us = server_usage(&bench.server).cpu_us;
     at_us = clock_mono_us();
-    for (int i = 0; rc == 0 && i < calls; i++) {
+    for (int i = 0; i < calls; i++) {
         clock_sleep_until(at_us += BARE_EVERY_US);
-        rc = server_ask(&b->server, NULL, &b->error, "EVALSHA", sha, "0", NULL);
-        if (rc == 0)
-            rc = bench_check(b);
+        server_ask(&bench.server, "EVALSHA", sha, "0", NULL);
+        bench_check();
     }
-    if (rc == 0)
-        rc = server_usage(&b->server, &after, &b->error);
-    if (rc == 0)
-        *cpu_us = (after.cpu_us - before.cpu_us) / calls;
-    return rc;
+    return (server_usage(&bench.server).cpu_us - before_us) / calls;
 }
 
-static void report_pace(struct bench *b, const struct pace_plan *plan, const struct pace *p, double bare_us)
+static void report_pace(const struct pace_plan *plan, const struct pace *p, double bare_us)
 {
     const struct verify_use *kept = &p->kept;
 
-    report(b, PACE_KEPT, kept->kept, 0, "%d workers, %d executors each, %zu starts, %zu violations",
+    report(PACE_KEPT, kept->kept, 0, "%d workers, %d executors each, %zu starts, %zu violations",
            plan->workers, plan->executors, (size_t)kept->starts, (size_t)kept->violations);
-    report(b, PACE_SECOND, (double)kept->windows[0].most, 0, "%s", "");
-    report(b, PACE_TENTH, (double)kept->windows[1].most, 0, "%s", "");
-    report(b, PACE_SECOND_CLOCK, (double)p->starts_second, 0, "%s", "");
-    report(b, PACE_TENTH_CLOCK, (double)p->starts_tenth, 0, "%s", "");
-    report(b, CEILING_ASLEEP, p->asleep_late_us / 1e3, 0, "%s", "");
-    report(b, PACE_LATE, (double)p->late.p999_us / 1e3, p->asleep_late_us / 1e3,
+    report(PACE_SECOND, (double)kept->windows[0].most, 0, "%s", "");
+    report(PACE_TENTH, (double)kept->windows[1].most, 0, "%s", "");
+    report(PACE_SECOND_CLOCK, (double)p->starts_second, 0, "%s", "");
+    report(PACE_TENTH_CLOCK, (double)p->starts_tenth, 0, "%s", "");
+    report(CEILING_ASLEEP, p->asleep_late_us / 1e3, 0, "%s", "");
+    report(PACE_LATE, (double)p->late.p999_us / 1e3, p->asleep_late_us / 1e3,
            "p50 %.3f, p99 %.3f, most %.3f ms", (double)p->late.p50_us / 1e3, (double)p->late.p99_us / 1e3,
            (double)p->late.max_us / 1e3);
-    report(b, PACE_COMMANDS, p->commands, 0, "those inside of scripts counted, %.1f s", plan->seconds);
-    report(b, PACE_CPU, p->cpu_us / bare_us, 0, "%.1f us a job; workers %.1f us", p->cpu_us, p->worker_us);
+    report(PACE_COMMANDS, p->commands, 0, "those inside of scripts counted, %.1f s", plan->seconds);
+    report(PACE_CPU, p->cpu_us / bare_us, 0, "%.1f us a job; workers %.1f us", p->cpu_us, p->worker_us);
 }
 
 /* As many as a job takes, on keys that are not there, and no more Lua than that. */
 static const char twenty_commands[] = "for i = 1, 20 do redis.call('HGET', 'nothing', 'here') end return 1";
 
-int bench_pace(struct bench *b)
+static struct pace_plan slow_plan(size_t backlog)
 {
-    struct pace_plan plan = {"100/s,burst=10", 20000, b->quick ? 5 : 20, 2, 10, NULL};
-    struct pace pace = {0};
-    double bare_us = 1, commands_us;
-    int rc;
+    return (struct pace_plan){"100/s,burst=10", backlog, bench.quick ? 5 : 20, 2, 10, NULL};
+}
 
-    if (b->pace.known)
-        return 0;
-    rc = measure_script(b, "return 1", &bare_us);
-    if (rc == 0)
-        rc = measure_script(b, twenty_commands, &commands_us);
-    if (rc != 0)
-        return rc;
-    report(b, CEILING_EVALSHA, bare_us, 0, "%s", "");
-    report(b, CEILING_COMMANDS, commands_us / bare_us, 0, "%.1f us", commands_us);
-    rc = measure(b, &plan, &pace);
-    if (rc != 0)
-        return rc;
-    report_pace(b, &plan, &pace, bare_us);
-    b->pace = (struct pace_cost){true, pace.commands, pace.cpu_us};
-    return 0;
+void bench_pace(void)
+{
+    struct pace_plan plan = slow_plan(20000);
+    struct pace pace;
+    double bare_us, commands_us;
+
+    if (bench.results[PACE_CPU].known)
+        return;
+    bare_us = measure_script("return 1");
+    commands_us = measure_script(twenty_commands);
+    report(CEILING_EVALSHA, bare_us, 0, "%s", "");
+    report(CEILING_COMMANDS, commands_us / bare_us, 0, "%.1f us", commands_us);
+    pace = measure(&plan);
+    report_pace(&plan, &pace, bare_us);
 }
 
 /* The small backlog is measured before and after the large one: the machine's speed drifts by more than what
  * is asked. */
-int bench_million(struct bench *b)
+void bench_million(void)
 {
-    struct pace_plan small = {"100/s,burst=10", 20000, b->quick ? 5 : 20, 2, 10, NULL}, large = small;
-    struct pace again = {0}, pace = {0};
-    double commands, cpu_us;
-    int rc = bench_pace(b);
+    struct pace_plan small = slow_plan(20000), large = slow_plan(bench_size(1000000));
+    const struct result *r = bench.results;
+    struct pace pace, again;
+    double before_us;
 
-    large.backlog = bench_size(b, 1000000);
-    if (rc == 0)
-        rc = measure(b, &large, &pace);
-    if (rc == 0)
-        rc = measure(b, &small, &again);
-    if (rc != 0)
-        return rc;
-    commands = (b->pace.commands + again.commands) / 2;
-    cpu_us = (b->pace.cpu_us + again.cpu_us) / 2;
-    report(b, MILLION_COMMANDS, pace.commands / commands, 0, "%.2f a job; backlog %zu, rate kept %.4f",
-           pace.commands, large.backlog, pace.kept.kept);
-    report(b, MILLION_CPU, pace.cpu_us / cpu_us, 0,
-           "%.1f us a job; with 20,000 before %.1f and after %.1f; to park it %.2f", pace.cpu_us,
-           b->pace.cpu_us, again.cpu_us, pace.parked_us);
-    return 0;
+    bench_pace();
+    before_us = r[PACE_CPU].value * r[CEILING_EVALSHA].value;
+    pace = measure(&large);
+    again = measure(&small);
+    report(MILLION_COMMANDS, 2 * pace.commands / (r[PACE_COMMANDS].value + again.commands), 0,
+           "%.2f a job; backlog %zu, rate kept %.4f", pace.commands, large.backlog, pace.kept.kept);
+    report(MILLION_CPU, 2 * pace.cpu_us / (before_us + again.cpu_us), 0,
+           "%.1f us a job; with 20,000 before %.1f and after %.1f; to park it %.2f", pace.cpu_us, before_us,
+           again.cpu_us, pace.parked_us);
 }
 
-static int measure_fast(struct bench *b, const char *rule, double a_second, enum figure kept, enum figure gap)
+/* The rate must be kept by a backlog that lasts. */
+static struct pace_plan fast_plan(const char *rule, double a_second, int executors, const char *url)
 {
-    double seconds = b->quick ? 3 : 10;
-    struct pace_plan plan = {rule, (size_t)(a_second * (seconds + 4)), seconds, 2, 64, NULL};
-    struct pace pace = {0};
-    int rc = measure(b, &plan, &pace);
+    double seconds = bench.quick ? 3 : 10;
 
-    if (rc != 0)
-        return rc;
-    report(b, kept, pace.kept.kept, 0,
+    return (struct pace_plan){rule, (size_t)(a_second * (seconds + 4)), seconds, 2, executors, url};
+}
+
+static void measure_fast(const char *rule, double a_second, enum figure kept, enum figure gap)
+{
+    struct pace_plan plan = fast_plan(rule, a_second, 64, NULL);
+    struct pace pace = measure(&plan);
+
+    report(kept, pace.kept.kept, 0,
            "%d workers, %d executors each, %zu violations; Redis CPU %.1f us a job, workers %.1f us",
            plan.workers, plan.executors, (size_t)pace.kept.violations, pace.cpu_us, pace.worker_us);
-    report(b, gap, pace.kept.gap, 0, "late p50 %.3f, p99 %.3f, p99.9 %.3f ms", (double)pace.late.p50_us / 1e3,
+    report(gap, pace.kept.gap, 0, "late p50 %.3f, p99 %.3f, p99.9 %.3f ms", (double)pace.late.p50_us / 1e3,
            (double)pace.late.p99_us / 1e3, (double)pace.late.p999_us / 1e3);
-    return 0;
 }
 
-int measure_far(struct bench *b, const char *url, const char *rule, double a_second)
+void bench_fast(void)
 {
-    double seconds = b->quick ? 3 : 10;
-    struct pace_plan plan = {rule, (size_t)(a_second * (seconds + 4)), seconds, 2, 100, url};
-    struct pace pace = {0};
-    int rc = measure(b, &plan, &pace);
-
-    if (rc == 0)
-        report(b, FAR_KEPT, pace.kept.kept, 0,
-               "%d workers, %d executors each, %zu violations; late p99.9 %.3f ms", plan.workers,
-               plan.executors, (size_t)pace.kept.violations, (double)pace.late.p999_us / 1e3);
-    return rc;
+    measure_fast("1000/s,burst=1", 1000, FAST_KEPT_1000, FAST_GAP_1000);
+    measure_fast("5000/s,burst=1", 5000, FAST_KEPT_5000, FAST_GAP_5000);
 }
 
-int bench_fast(struct bench *b)
+void measure_far(const char *url, const char *rule, double a_second)
 {
-    int rc = measure_fast(b, "1000/s,burst=1", 1000, FAST_KEPT_1000, FAST_GAP_1000);
+    struct pace_plan plan = fast_plan(rule, a_second, 100, url);
+    struct pace pace = measure(&plan);
 
-    return rc == 0 ? measure_fast(b, "5000/s,burst=1", 5000, FAST_KEPT_5000, FAST_GAP_5000) : rc;
+    report(FAR_KEPT, pace.kept.kept, 0, "%d workers, %d executors each, %zu violations; late p99.9 %.3f ms",
+           plan.workers, plan.executors, (size_t)pace.kept.violations, (double)pace.late.p999_us / 1e3);
 }
 
-static int measure_flood(struct bench *b, const char *rule, enum figure kept, enum figure cpu)
+static void measure_flood(const char *rule, enum figure kept, enum figure cpu)
 {
-    struct pace_plan plan = {rule, b->quick ? 250000 : 1000000, b->quick ? 4 : 10, 1, 256, NULL};
-    struct pace pace = {0};
-    int rc = measure(b, &plan, &pace);
+    struct pace_plan plan = {rule, bench.quick ? 250000 : 1000000, bench.quick ? 4 : 10, 1, 256, NULL};
+    struct pace pace = measure(&plan);
 
-    if (rc != 0)
-        return rc;
-    report(b, kept, pace.kept.kept, 0,
+    report(kept, pace.kept.kept, 0,
            "%d worker, %d executors, backlog %zu, %zu violations; %.0f/s in steady state", plan.workers,
            plan.executors, plan.backlog, (size_t)pace.kept.violations, pace.rate);
-    report(b, cpu, pace.cpu_us, 0, "%.2f commands a job; worker %.1f us; late p99.9 %.3f ms", pace.commands,
+    report(cpu, pace.cpu_us, 0, "%.2f commands a job; worker %.1f us; late p99.9 %.3f ms", pace.commands,
            pace.worker_us, (double)pace.late.p999_us / 1e3);
-    return 0;
 }
 
-int bench_flood(struct bench *b)
+void bench_flood(void)
 {
-    int rc = measure_flood(b, "20000/s", FLOOD_KEPT, FLOOD_CPU);
-
-    return rc == 0 ? measure_flood(b, "20000/s,burst=1", FLOOD_KEPT_BURST_1, FLOOD_CPU_BURST_1) : rc;
+    measure_flood("20000/s", FLOOD_KEPT, FLOOD_CPU);
+    measure_flood("20000/s,burst=1", FLOOD_KEPT_BURST_1, FLOOD_CPU_BURST_1);
 }

@@ -15,104 +15,91 @@ enum way { ENQUEUE, ENQUEUE_CALL_VERB, TAKE, TAKE_CALL_VERB, BULK_CALL_VERB, WAY
 
 static struct text answer, lines;
 
-static int call(struct weir *w, const char *verb, const char *document, size_t len, const char *says)
+static void call(struct weir *w, const char *verb, const char *document, size_t len, const char *says)
 {
     bool lost;
-    int rc;
 
     answer.len = 0;
-    rc = call_verb(w, verb, (struct span){document, len}, &answer, &lost);
-    if (rc == 0 && (answer.len < strlen(says) || memcmp(answer.at, says, strlen(says)) != 0))
-        return error_set(&w->error, WEIR_EINTERNAL, "%s: %.*s", verb, (int)answer.len, answer.at);
-    return rc;
+    client_must(w, call_verb(w, verb, (struct span){document, len}, &answer, &lost));
+    if (answer.len < strlen(says) || memcmp(answer.at, says, strlen(says)) != 0)
+        fail("%s: %.*s", verb, (int)answer.len, answer.at);
 }
 
-static int enqueue_by_protocol(struct weir *w)
+static void enqueue_by_protocol(struct weir *w)
 {
     char document[200], id[17];
 
     job_make_id(id);
     snprintf(document, sizeof document, "{\"remember\":60,\"id\":\"%s\",\"type\":\"noop\",\"args\":" ARGS "}",
              id);
-    return call(w, "enqueue", document, strlen(document), "{\"id\":");
+    call(w, "enqueue", document, strlen(document), "{\"id\":");
 }
 
-static int bulk_by_protocol(struct weir *w, size_t i)
+static void bulk_by_protocol(struct weir *w, size_t i)
 {
-    int rc = 0;
-
     lines.len = 0;
-    for (size_t line = 0; line <= LINES && rc == 0; line++) {
+    for (size_t line = 0; line <= LINES; line++) {
         char text[100];
 
         if (line == 0)
             snprintf(text, sizeof text, "{\"batch\":\"b\",\"type\":\"noop\",\"offset\":%zu}\n", i * LINES);
         else
             snprintf(text, sizeof text, "{\"business_id\":%zu}\n", line);
-        rc = text_add(&lines, text, strlen(text), &w->error);
+        must(text_add(&lines, text, strlen(text), &failure));
     }
-    return rc == 0 ? call(w, "bulk", lines.at, lines.len, "{\"taken\":true") : rc;
+    call(w, "bulk", lines.at, lines.len, "{\"taken\":true");
 }
 
-static int call_once(struct weir *w, enum way way, size_t i)
+static void call_once(struct weir *w, enum way way, size_t i)
 {
     struct weir_take take;
 
-    switch (way) {
-    case ENQUEUE:
-        return weir_enqueue(w, &(struct weir_job_spec){.type = "noop", .args = ARGS}, NULL);
-    case ENQUEUE_CALL_VERB:
-        return enqueue_by_protocol(w);
-    case TAKE:
-        return weir_take(w, "api", NULL, 1, 0, &take);
-    case TAKE_CALL_VERB:
-        return call(w, "take", "{\"limit\":\"api\"}", 15, "{\"allowed\":true");
-    default:
-        return bulk_by_protocol(w, i);
-    }
+    if (way == ENQUEUE)
+        client_must(w, weir_enqueue(w, &(struct weir_job_spec){.type = "noop", .args = ARGS}, NULL));
+    else if (way == ENQUEUE_CALL_VERB)
+        enqueue_by_protocol(w);
+    else if (way == TAKE)
+        client_must(w, weir_take(w, "api", NULL, 1, 0, &take));
+    else if (way == TAKE_CALL_VERB)
+        call(w, "take", "{\"limit\":\"api\"}", 15, "{\"allowed\":true");
+    else
+        bulk_by_protocol(w, i);
 }
 
-/* redis_us: for each call. */
-static int run_way(struct bench *b, enum way way, double *least_us)
+/* Returns the CPU of Redis for each call, us. */
+static double run_way(enum way way)
 {
-    size_t calls = bench_size(b, CALLS) / (way == BULK_CALL_VERB ? 100 : 1);
-    struct weir *w = weir_new(b->server.url, NULL);
+    size_t calls = bench_size(CALLS) / (way == BULK_CALL_VERB ? 100 : 1);
+    struct weir *w = client_open(bench.server.url);
     struct stopwatch watch;
-    struct speed speed;
-    int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
 
-    if (rc == 0 && (!w || weir_rate_set(w, "api", NEVER_REACHED) < 0 || call_once(w, ENQUEUE, 0) < 0))
-        rc = error_set(&b->error, WEIR_EINTERNAL, "%.400s", weir_message(w));
-    if (rc == 0)
-        rc = stopwatch_start(b, &b->server, &watch);
-    for (size_t i = 0; rc == 0 && i < calls; i++)
-        if (call_once(w, way, i) < 0)
-            rc = error_set(&b->error, WEIR_EINTERNAL, "%.400s", weir_message(w));
-    if (rc == 0)
-        rc = stopwatch_stop(b, &b->server, &watch, calls, &speed);
-    if (rc == 0 && (*least_us == 0 || speed.redis_us < *least_us))
-        *least_us = speed.redis_us;
+    empty();
+    client_must(w, weir_rate_set(w, "api", NEVER_REACHED));
+    call_once(w, ENQUEUE, 0);
+    watch = stopwatch_start(&bench.server);
+    for (size_t i = 0; i < calls; i++)
+        call_once(w, way, i);
     weir_free(w);
-    return rc == 0 ? bench_check(b) : rc;
+    bench_check();
+    return stopwatch_stop(&bench.server, &watch, calls).redis_us;
 }
 
-int bench_protocol(struct bench *b)
+void bench_protocol(void)
 {
-    double us[WAYS] = {0};
-    int rc = 0;
+    double us[WAYS];
 
-    for (int round = 0; round < ROUNDS && rc == 0; round++)
-        for (enum way way = 0; way < WAYS && rc == 0; way++)
-            rc = run_way(b, way, &us[way]);
+    for (int round = 0; round < ROUNDS; round++)
+        for (enum way way = 0; way < WAYS; way++) {
+            double one_us = run_way(way);
+
+            us[way] = round > 0 && us[way] < one_us ? us[way] : one_us;
+        }
     text_free(&answer);
     text_free(&lines);
-    if (rc != 0)
-        return rc;
-    report(b, PROTOCOL_ENQUEUE, us[ENQUEUE_CALL_VERB] / us[ENQUEUE], 0, "%.1f us, %.1f us by libweir",
+    report(PROTOCOL_ENQUEUE, us[ENQUEUE_CALL_VERB] / us[ENQUEUE], 0, "%.1f us, %.1f us by libweir",
            us[ENQUEUE_CALL_VERB], us[ENQUEUE]);
-    report(b, PROTOCOL_TAKE, us[TAKE_CALL_VERB] / us[TAKE], 0, "%.1f us, %.1f us by libweir",
-           us[TAKE_CALL_VERB], us[TAKE]);
-    report(b, PROTOCOL_BULK, LINES * 1e6 / us[BULK_CALL_VERB], 0, "of a batch, %.0f us a text",
+    report(PROTOCOL_TAKE, us[TAKE_CALL_VERB] / us[TAKE], 0, "%.1f us, %.1f us by libweir", us[TAKE_CALL_VERB],
+           us[TAKE]);
+    report(PROTOCOL_BULK, LINES * 1e6 / us[BULK_CALL_VERB], 0, "of a batch, %.0f us a text",
            us[BULK_CALL_VERB]);
-    return 0;
 }

@@ -218,28 +218,28 @@ static double load_now(void)
     return getloadavg(&load, 1) == 1 ? load : 0;
 }
 
-void report_begin(const struct bench *b)
+void report_begin(void)
 {
-    if (b->json)
+    if (bench.json)
         return;
     printf("%ld processors, load %.2f, redis %s on a unix socket, nothing on disk but where AOF is named, %s "
            "sizes\n\n",
-           sysconf(_SC_NPROCESSORS_ONLN), load_now(), b->redis_version, b->quick ? "quick" : "full");
+           sysconf(_SC_NPROCESSORS_ONLN), load_now(), bench.redis_version, bench.quick ? "quick" : "full");
     printf("%-50s %9s %9s %9s %-5s %-4s %-22s %s\n", "", "required", "aim", "measured", "", "met?", "ratio",
            "");
     fflush(stdout);
 }
 
-void report(struct bench *b, enum figure figure, double value, double base, const char *note, ...)
+void report(enum figure figure, double value, double base, const char *note, ...)
 {
-    struct result *r = &b->results[figure];
+    struct result *r = &bench.results[figure];
     va_list rest;
 
     *r = (struct result){.known = true, .value = value, .base = base};
     va_start(rest, note);
     vsnprintf(r->note, sizeof r->note, note, rest);
     va_end(rest);
-    if (!b->json)
+    if (!bench.json)
         print_row(figure, r);
 }
 
@@ -265,33 +265,33 @@ static json_t *figure_json(enum figure f, const struct result *r)
     return row;
 }
 
-static void print_json(const struct bench *b)
+static void print_json(void)
 {
     json_t *figures = json_array();
-    json_t *all = json_pack("{s:b, s:{s:I, s:f, s:s}, s:o}", "quick", b->quick, "machine", "processors",
+    json_t *all = json_pack("{s:b, s:{s:I, s:f, s:s}, s:o}", "quick", bench.quick, "machine", "processors",
                             (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "load", load_now(), "redis",
-                            b->redis_version, "figures", figures);
+                            bench.redis_version, "figures", figures);
 
     for (enum figure f = 0; f < FIGURES; f++)
-        if (b->results[f].known)
-            json_array_append_new(figures, figure_json(f, &b->results[f]));
+        if (bench.results[f].known)
+            json_array_append_new(figures, figure_json(f, &bench.results[f]));
     json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(all);
 }
 
-void report_end(const struct bench *b)
+void report_end(void)
 {
     int asked = 0, met = 0;
 
-    if (b->json) {
-        print_json(b);
+    if (bench.json) {
+        print_json();
         return;
     }
     for (enum figure f = 0; f < FIGURES; f++)
-        if (b->results[f].known && specs[f].better != FREE) {
+        if (bench.results[f].known && specs[f].better != FREE) {
             asked++;
-            met += reaches(specs[f].better, b->results[f].value, specs[f].required);
+            met += reaches(specs[f].better, bench.results[f].value, specs[f].required);
         }
     printf("\n%d of %d as required; load %.2f at the end\n", met, asked, load_now());
 }

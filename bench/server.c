@@ -15,9 +15,47 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 
 #define START_US INT64_C(10000000)
 #define STOP_US INT64_C(5000000)
+
+const char *running;
+struct error failure;
+
+void fail(const char *why, ...)
+{
+    va_list rest;
+
+    fprintf(stderr, "%s: %s%s", program_invocation_short_name, running ? running : "", running ? ": " : "");
+    va_start(rest, why);
+    vfprintf(stderr, why, rest);
+    va_end(rest);
+    fputc('\n', stderr);
+    exit(-WEIR_EINTERNAL);
+}
+
+void must(int rc)
+{
+    if (rc != 0)
+        fail("%s", failure.text);
+}
+
+/* ---- Life */
+
+static struct server *servers; /* that this process, or its parent, has started */
+
+/* A process that was forked has its parent's list. */
+static void stop_all(void)
+{
+    struct server *next;
+
+    for (struct server *s = servers; s; s = next) {
+        next = s->next;
+        if (s->owner == getpid())
+            server_stop(s);
+    }
+}
 
 static void run_server(const struct server *s, bool aof, pid_t parent)
 {
@@ -37,44 +75,58 @@ static void run_server(const struct server *s, bool aof, pid_t parent)
     _exit(127);
 }
 
-static int wait_until_ready(struct server *s, struct error *e)
+static void wait_until_ready(struct server *s)
 {
     int64_t end_us = clock_mono_us() + START_US;
+    struct redisReply *reply = NULL;
+    struct args a;
 
-    while (server_ask(s, NULL, e, "PING", NULL) != 0) {
+    args_init(&a);
+    args_add(&a, "PING");
+    while (redis_call(s->redis, &a, &reply, NULL, &failure) != 0) {
         if (waitpid(s->pid, NULL, WNOHANG) != 0) {
             s->pid = 0;
-            return error_set(e, WEIR_ECONFIG, "redis-server does not start; install it with make deps");
+            fail("redis-server does not start; install it with make deps");
         }
         if (clock_mono_us() > end_us)
-            return error_set(e, WEIR_EUNREACHABLE, "redis-server does not answer; see %s/redis.log",
-                             s->folder);
+            fail("redis-server does not answer; see %s/redis.log", s->folder);
         clock_sleep_until(clock_mono_us() + 2000);
     }
-    return 0;
+    freeReplyObject(reply);
+    args_free(&a);
 }
 
-int server_start(struct server *s, bool aof, struct error *e)
+struct redis *server_connect(const struct server *s)
 {
     struct redis_address address = {0};
-    pid_t parent = getpid();
-    int rc;
+    struct redis *redis;
 
-    *s = (struct server){.folder = "/tmp/weir-bench-XXXXXX"};
+    snprintf(address.socket_path, sizeof address.socket_path, "%s", s->socket);
+    redis = redis_new(&address);
+    if (!redis)
+        fail("out of memory");
+    return redis;
+}
+
+void server_start(struct server *s, bool aof)
+{
+    pid_t parent = getpid();
+
+    *s = (struct server){.folder = "/tmp/weir-bench-XXXXXX", .owner = parent, .next = servers};
     if (!mkdtemp(s->folder))
-        return error_set(e, WEIR_ECONFIG, "cannot make %s: %s", s->folder, strerror(errno));
+        fail("cannot make %s: %s", s->folder, strerror(errno));
+    if (!servers)
+        atexit(stop_all);
+    servers = s;
     snprintf(s->socket, sizeof s->socket, "%s/redis.sock", s->folder);
     snprintf(s->url, sizeof s->url, "unix://%s", s->socket);
-    snprintf(address.socket_path, sizeof address.socket_path, "%s", s->socket);
-    s->redis = redis_new(&address);
-    s->pid = s->redis ? fork() : -1;
+    s->redis = server_connect(s);
+    s->pid = fork();
     if (s->pid == 0)
         run_server(s, aof, parent);
-    rc = s->pid > 0 ? wait_until_ready(s, e)
-                    : error_set(e, WEIR_EINTERNAL, "cannot start redis-server: %s", strerror(errno));
-    if (rc != 0)
-        server_stop(s);
-    return rc;
+    if (s->pid < 0)
+        fail("cannot start redis-server: %s", strerror(errno));
+    wait_until_ready(s);
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -99,6 +151,12 @@ static void end_process(pid_t pid)
 
 void server_stop(struct server *s)
 {
+    struct server **at = &servers;
+
+    while (*at && *at != s)
+        at = &(*at)->next;
+    if (*at)
+        *at = s->next;
     if (s->pid > 0)
         end_process(s->pid);
     redis_free(s->redis);
@@ -107,113 +165,102 @@ void server_stop(struct server *s)
     *s = (struct server){0};
 }
 
-int server_ask(struct server *s, long long *number, struct error *e, const char *word, ...)
+/* ---- Questions */
+
+struct redisReply *server_call(struct server *s, struct args *a)
 {
-    struct redisReply *reply = NULL;
+    struct redisReply *reply;
+
+    must(redis_call(s->redis, a, &reply, NULL, &failure));
+    args_free(a);
+    return reply;
+}
+
+static struct redisReply *call_words(struct server *s, const char *word, va_list rest)
+{
     struct args a;
-    va_list rest;
-    int rc;
 
     args_init(&a);
-    va_start(rest, word);
     for (; word; word = va_arg(rest, const char *))
         args_add(&a, word);
+    return server_call(s, &a);
+}
+
+struct redisReply *server_reply(struct server *s, const char *word, ...)
+{
+    struct redisReply *reply;
+    va_list rest;
+
+    va_start(rest, word);
+    reply = call_words(s, word, rest);
     va_end(rest);
-    rc = redis_call(s->redis, &a, &reply, NULL, e);
-    if (rc == 0 && number)
-        *number = reply->type == REDIS_REPLY_INTEGER  ? reply->integer
-                  : reply->type == REDIS_REPLY_STRING ? atoll(reply->str)
-                                                      : 0;
+    return reply;
+}
+
+long long server_ask(struct server *s, const char *word, ...)
+{
+    struct redisReply *reply;
+    long long number;
+    va_list rest;
+
+    va_start(rest, word);
+    reply = call_words(s, word, rest);
+    va_end(rest);
+    number = reply->type == REDIS_REPLY_INTEGER  ? reply->integer
+             : reply->type == REDIS_REPLY_STRING ? atoll(reply->str)
+                                                 : 0;
     freeReplyObject(reply);
-    args_free(&a);
-    return rc;
+    return number;
 }
 
-int server_load(struct server *s, const char *script, char sha[SHA_SIZE], struct error *e)
+void server_load(struct server *s, const char *script, char sha[SHA_SIZE])
 {
-    struct redisReply *reply;
-    struct args a;
-    int rc;
+    struct redisReply *reply = server_reply(s, "SCRIPT", "LOAD", script, NULL);
 
-    args_init(&a);
-    for (const char *const *word = (const char *const[]){"SCRIPT", "LOAD", script, NULL}; *word; word++)
-        args_add(&a, *word);
-    rc = redis_call(s->redis, &a, &reply, NULL, e);
-    args_free(&a);
-    if (rc == 0) {
-        snprintf(sha, SHA_SIZE, "%s", reply->str);
-        freeReplyObject(reply);
-    }
-    return rc;
+    snprintf(sha, SHA_SIZE, "%s", reply->str);
+    freeReplyObject(reply);
 }
 
-/* The text of INFO; *reply is the caller's. */
-static int ask_info(struct server *s, struct redisReply **reply, struct error *e)
+struct usage server_usage(struct server *s)
 {
-    struct args a;
-    int rc;
-
-    args_init(&a);
-    args_add(&a, "INFO");
-    args_add(&a, "all");
-    rc = redis_call(s->redis, &a, reply, NULL, e);
-    args_free(&a);
-    if (rc == 0 && (*reply)->type != REDIS_REPLY_STRING) {
-        freeReplyObject(*reply);
-        rc = error_set(e, WEIR_EINTERNAL, "INFO: unexpected answer");
-    }
-    return rc;
-}
-
-int server_usage(struct server *s, struct usage *usage, struct error *e)
-{
-    struct redisReply *reply;
+    struct redisReply *reply = server_reply(s, "INFO", "all", NULL);
+    struct usage usage = {0};
     double number, us;
-    int rc = ask_info(s, &reply, e);
 
-    if (rc != 0)
-        return rc;
-    *usage = (struct usage){0};
     for (const char *line = reply->str; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         if (sscanf(line, "used_cpu_sys:%lf", &number) == 1 || sscanf(line, "used_cpu_user:%lf", &number) == 1)
-            usage->cpu_us += number * 1e6;
+            usage.cpu_us += number * 1e6;
         else if (sscanf(line, "cmdstat_fcall:calls=%lf,usec=%lf", &number, &us) == 2)
-            usage->commands += number, usage->scripts_us = us;
+            usage.commands += number, usage.scripts_us = us;
         else if (sscanf(line, "cmdstat_%*[^:]:calls=%lf", &number) == 1)
-            usage->commands += number;
+            usage.commands += number;
         else if (sscanf(line, "used_memory:%lf", &number) == 1)
-            usage->memory_bytes = number;
+            usage.memory_bytes = number;
         else if (sscanf(line, "total_net_input_bytes:%lf", &number) == 1)
-            usage->bytes_in = number;
+            usage.bytes_in = number;
         else if (sscanf(line, "total_net_output_bytes:%lf", &number) == 1)
-            usage->bytes_out = number;
+            usage.bytes_out = number;
     }
     freeReplyObject(reply);
-    return 0;
+    return usage;
 }
 
-int server_cpu(const struct server *s, int64_t *ns, struct error *e)
+int64_t server_cpu(const struct server *s)
 {
     struct timespec used;
     clockid_t clock;
 
     if (clock_getcpuclockid(s->pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
-        return error_set(e, WEIR_EINTERNAL, "the CPU time of redis-server cannot be read");
-    *ns = (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
-    return 0;
+        fail("the CPU time of redis-server cannot be read");
+    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
-int server_version(struct server *s, char *version, size_t size, struct error *e)
+void server_version(struct server *s, char *version, size_t size)
 {
-    struct redisReply *reply;
-    const char *at;
-    int rc = ask_info(s, &reply, e);
+    struct redisReply *reply = server_reply(s, "INFO", "server", NULL);
+    const char *at = strstr(reply->str, "redis_version:");
 
-    if (rc != 0)
-        return rc;
-    at = strstr(reply->str, "redis_version:");
     at = at ? at + strlen("redis_version:") : "";
     snprintf(version, size, "%.*s", (int)strcspn(at, "\r\n"), at);
     freeReplyObject(reply);
-    return 0;
 }

@@ -38,45 +38,25 @@ static const char floor_library[] =
     "redis.register_function('floor_claim', claim)\n"
     "redis.register_function('floor_settle', settle)\n";
 
-static int ask(struct redis *redis, const char *const *words, struct redisReply **reply)
+static void receive_floor(struct samples *samples)
 {
-    struct error e;
-    struct args a;
-    int rc;
-
-    args_init(&a);
-    for (; *words; words++)
-        args_add(&a, *words);
-    rc = redis_call(redis, &a, reply, NULL, &e);
-    args_free(&a);
-    return rc;
-}
-
-static void receive_floor(const struct bench *b, struct samples *samples)
-{
-    static const char *const peek[] = {"BLMOVE", "floor:queue", "floor:queue", "LEFT", "LEFT", "5", NULL};
-    static const char *const claim[] = {"FCALL", "floor_claim", "1", "floor:queue", NULL};
-    static const char *const settle[] = {"FCALL", "floor_settle", "1", "floor:queue", NULL};
-    struct redis *watching = beats_connect(b), *calling = beats_connect(b);
+    struct server calling = bench.server;
     struct redisReply *reply;
 
-    while (watching && calling && ask(watching, peek, &reply) == 0) {
-        freeReplyObject(reply);
-        if (ask(calling, claim, &reply) != 0)
-            return;
+    for (calling.redis = server_connect(&bench.server);;) {
+        server_ask(&bench.server, "BLMOVE", "floor:queue", "floor:queue", "LEFT", "LEFT", "5", NULL);
+        reply = server_reply(&calling, "FCALL", "floor_claim", "1", "floor:queue", NULL);
         for (size_t i = 0; i < reply->elements; i++)
             beats_receive(samples, reply->element[i]->str);
         freeReplyObject(reply);
-        if (ask(calling, settle, &reply) != 0)
-            return;
-        freeReplyObject(reply);
+        server_ask(&calling, "FCALL", "floor_settle", "1", "floor:queue", NULL);
     }
 }
 
-static int send_floor(struct bench *b, void *arg, const char *time)
+static void send_floor(struct weir *w, const char *time)
 {
-    (void)arg;
-    return server_ask(&b->server, NULL, &b->error, "FCALL", "floor_push", "1", "floor:queue", time, NULL);
+    (void)w;
+    server_ask(&bench.server, "FCALL", "floor_push", "1", "floor:queue", time, NULL);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -98,21 +78,23 @@ struct rounds { /* of one way */
     double redis_us[ROUNDS], p50[ROUNDS], p99[ROUNDS];
 };
 
-static int run_once(struct bench *b, enum way way, int rate, struct rounds *rounds, int round)
+static void run_once(enum way way, int rate, struct rounds *rounds, int round)
 {
     int count = rate < 400 ? 100 : rate / 4;
-    struct beats beats = {.count = b->quick ? count : 4 * count, .every_us = 1000000 / rate};
-    int rc = way == BARE    ? beats_bare(b, &beats)
-             : way == FLOOR ? beats_between(b, &beats, send_floor, receive_floor)
-                            : beats_of_worker(b, &beats, EXECUTORS_MANY);
+    struct beats beats = {.count = bench.quick ? count : 4 * count, .every_us = 1000000 / rate};
 
+    if (way == BARE)
+        beats_bare(&beats);
+    else if (way == FLOOR)
+        beats_between(&beats, send_floor, receive_floor);
+    else
+        beats_of_worker(&beats, EXECUTORS_MANY);
     rounds->redis_us[round] = beats.redis_us;
     rounds->p50[round] = beats.p50;
     rounds->p99[round] = beats.p99;
-    return rc;
 }
 
-int bench_sparse(struct bench *b)
+void bench_sparse(void)
 {
     static const struct {
         int rate;
@@ -120,25 +102,20 @@ int bench_sparse(struct bench *b)
     } rows[] = {{50, SPARSE_FLOOR_50, SPARSE_CPU_50, SPARSE_P50_50, SPARSE_P99_50},
                 {200, SPARSE_FLOOR_200, SPARSE_CPU_200, SPARSE_P50_200, SPARSE_P99_200},
                 {1000, SPARSE_FLOOR_1000, SPARSE_CPU_1000, SPARSE_P50_1000, SPARSE_P99_1000}};
-    int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
 
-    if (rc == 0)
-        rc = server_ask(&b->server, NULL, &b->error, "FUNCTION", "LOAD", "REPLACE", floor_library, NULL);
-    for (size_t i = 0; rc == 0 && i < sizeof rows / sizeof *rows; i++) {
+    empty();
+    server_ask(&bench.server, "FUNCTION", "LOAD", "REPLACE", floor_library, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct rounds rounds[WAYS];
+        double floor_us;
 
-        for (int n = 0; rc == 0 && n < ROUNDS * WAYS; n++)
-            rc = run_once(b, n % WAYS, rows[i].rate, &rounds[n % WAYS], n / WAYS);
-        if (rc != 0)
-            break;
-        double floor_us = median(rounds[FLOOR].redis_us), wake50 = median(rounds[BARE].p50);
-        double wake99 = median(rounds[BARE].p99);
-
-        report(b, rows[i].floor, floor_us, 0, "start p50 %.3f ms, p99 %.3f", median(rounds[FLOOR].p50),
+        for (int n = 0; n < ROUNDS * WAYS; n++)
+            run_once(n % WAYS, rows[i].rate, &rounds[n % WAYS], n / WAYS);
+        floor_us = median(rounds[FLOOR].redis_us);
+        report(rows[i].floor, floor_us, 0, "start p50 %.3f ms, p99 %.3f", median(rounds[FLOOR].p50),
                median(rounds[FLOOR].p99));
-        report(b, rows[i].figure, median(rounds[WEIR].redis_us), floor_us, "1 worker, 100 executors");
-        report(b, rows[i].p50, median(rounds[WEIR].p50), wake50, "%s", "");
-        report(b, rows[i].p99, median(rounds[WEIR].p99), wake99, "%s", "");
+        report(rows[i].figure, median(rounds[WEIR].redis_us), floor_us, "1 worker, 100 executors");
+        report(rows[i].p50, median(rounds[WEIR].p50), median(rounds[BARE].p50), "%s", "");
+        report(rows[i].p99, median(rounds[WEIR].p99), median(rounds[BARE].p99), "%s", "");
     }
-    return rc;
 }

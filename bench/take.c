@@ -18,55 +18,28 @@
 
 static char targets[KEYS][16];
 
-static int begin(struct bench *b, const char *rule, struct weir **w, struct stopwatch *watch)
+static struct weir *begin(const char *rule, struct stopwatch *watch)
 {
-    int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
+    struct weir *w = client_open(bench.server.url);
 
-    *w = weir_new(b->server.url, NULL);
+    empty();
     for (int i = 0; i < KEYS; i++)
         snprintf(targets[i], sizeof targets[i], "api/%d", i);
-    if (rc == 0 && !*w)
-        rc = error_set(&b->error, WEIR_EINTERNAL, "out of memory");
-    if (rc == 0 && weir_rate_set(*w, "api", rule) < 0)
-        rc = error_set(&b->error, WEIR_EINTERNAL, "%.400s", weir_message(*w));
-    return rc == 0 ? stopwatch_start(b, &b->server, watch) : rc;
+    client_must(w, weir_rate_set(w, "api", rule));
+    *watch = stopwatch_start(&bench.server);
+    return w;
 }
 
-static int end(struct bench *b, int rc, struct weir *w, const struct stopwatch *watch, size_t n,
-               struct speed *speed)
+static struct speed end(struct weir *w, const struct stopwatch *watch, size_t n)
 {
-    if (rc == 0)
-        rc = stopwatch_stop(b, &b->server, watch, n, speed);
     weir_free(w);
-    return rc;
+    return stopwatch_stop(&bench.server, watch, n);
 }
 
-static int wrong_answer(struct bench *b)
+static void must_be(bool right)
 {
-    return error_set(&b->error, WEIR_EINTERNAL, "take: not what the limit says");
-}
-
-/* One take of which it is known how it ends. */
-static int take_one(struct bench *b, struct weir *w, const char *target, bool allowed)
-{
-    struct weir_take take;
-    int status = weir_take(w, target, NULL, 1, 0, &take);
-
-    if (status < 0)
-        return error_set(&b->error, status, "%.400s", weir_message(w));
-    return take.allowed == allowed ? 0 : wrong_answer(b);
-}
-
-static int take_many(struct bench *b, struct weir *w, struct weir_take_item items[MANY])
-{
-    int status = weir_take_many(w, items, MANY, NULL, 0);
-
-    if (status < 0)
-        return error_set(&b->error, status, "%.400s", weir_message(w));
-    for (size_t i = 0; i < MANY; i++)
-        if (items[i].status < 0 || !items[i].take.allowed)
-            return wrong_answer(b);
-    return bench_check(b);
+    if (!right)
+        fail("take: not what the limit says");
 }
 
 /* ---- What a take cannot do without: the clock, its limit's rules, and the state of a gate, read and written
@@ -100,175 +73,144 @@ static void call_minimal(struct args *a, size_t first, size_t keys)
         args_add(a, targets[(first + i) % KEYS]);
 }
 
-static int send_minimal(struct bench *b, size_t calls, size_t keys, struct args *a)
+static void send_minimal(size_t calls, size_t keys, struct args *a)
 {
-    int rc = 0;
-
-    for (size_t i = 0; rc == 0 && i < calls; i++) {
+    for (size_t i = 0; i < calls; i++) {
         call_minimal(a, i, keys);
-        rc = redis_append(b->server.redis, a, &b->error);
+        must(redis_append(bench.server.redis, a, &failure));
     }
-    return rc == 0 ? redis_flush(b->server.redis, &b->error) : rc;
+    must(redis_flush(bench.server.redis, &failure));
 }
 
-static int receive_minimal(struct bench *b, size_t calls)
+static void receive_minimal(size_t calls)
 {
-    int rc = 0;
-
-    for (size_t i = 0; rc == 0 && i < calls; i++) {
+    for (size_t i = 0; i < calls; i++) {
         struct redisReply *reply;
 
-        rc = redis_result(b->server.redis, &reply, &b->error);
-        if (rc == 0)
-            freeReplyObject(reply);
+        must(redis_result(bench.server.redis, &reply, &failure));
+        freeReplyObject(reply);
     }
-    return rc == 0 ? bench_check(b) : rc;
+    bench_check();
 }
 
-/* So many calls are sent at once, while those before are served. */
-static int run_minimal(struct bench *b, size_t calls, size_t keys, size_t n, struct speed *speed)
+/* So many calls are sent at once, while those before are served: of one key each, or one call of so many keys. */
+static struct speed run_minimal(size_t n, int keys)
 {
+    size_t calls = keys == 1 ? HALF : 1, each = calls * (size_t)keys;
     struct stopwatch watch;
     struct args a;
-    int rc = server_ask(&b->server, NULL, &b->error, "FUNCTION", "LOAD", "REPLACE", minimal, NULL);
 
-    if (rc == 0)
-        rc = stopwatch_start(b, &b->server, &watch);
+    server_ask(&bench.server, "FUNCTION", "LOAD", "REPLACE", minimal, NULL);
+    watch = stopwatch_start(&bench.server);
     args_init(&a);
-    if (rc == 0)
-        rc = send_minimal(b, calls, keys, &a);
-    for (size_t sent = calls * keys; rc == 0 && sent < n; sent += calls * keys) {
-        rc = send_minimal(b, calls, keys, &a);
-        if (rc == 0)
-            rc = receive_minimal(b, calls);
+    send_minimal(calls, (size_t)keys, &a);
+    for (size_t sent = each; sent < n; sent += each) {
+        send_minimal(calls, (size_t)keys, &a);
+        receive_minimal(calls);
     }
-    if (rc == 0)
-        rc = receive_minimal(b, calls);
+    receive_minimal(calls);
     args_free(&a);
-    return rc == 0 ? stopwatch_stop(b, &b->server, &watch, n, speed) : rc;
-}
-
-static int run_minimal_one(struct bench *b, size_t n, struct speed *speed)
-{
-    return run_minimal(b, HALF, 1, n, speed);
-}
-
-static int run_minimal_many(struct bench *b, size_t n, struct speed *speed)
-{
-    return run_minimal(b, 1, MANY, n, speed);
+    return stopwatch_stop(&bench.server, &watch, n);
 }
 
 /* ---- Pipelined */
 
-static int send_half(struct bench *b, struct weir *w, size_t first, struct args *a)
+static void send_half(struct weir *w, size_t first, struct args *a)
 {
     struct take_question q;
     const char *why;
-    int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < HALF; i++) {
+    for (size_t i = 0; i < HALF; i++) {
         if (take_read(&q, targets[(first + i) % KEYS], 1, &why) < 0)
-            return error_set(&b->error, WEIR_EINTERNAL, "take: %s", why);
+            fail("take: %s", why);
         take_request(a, w->prefix, -1, "", false);
         take_add(a, &q);
-        rc = redis_append(w->redis, a, &b->error);
+        must(redis_append(w->redis, a, &failure));
     }
-    return rc == 0 ? redis_flush(w->redis, &b->error) : rc;
+    must(redis_flush(w->redis, &failure));
 }
 
-static int receive_half(struct bench *b, struct weir *w)
+static void receive_half(struct weir *w)
 {
     struct redisReply *reply;
     struct weir_take take;
     const char *why;
-    int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < HALF; i++) {
-        rc = redis_result(w->redis, &reply, &b->error);
-        if (rc != 0)
-            return rc;
-        rc = take_reply(reply, 1, &b->error);
-        if (rc == 0 && (take_answer(reply, 0, &take, &why) < 0 || !take.allowed))
-            rc = wrong_answer(b);
+    for (size_t i = 0; i < HALF; i++) {
+        must(redis_result(w->redis, &reply, &failure));
+        must(take_reply(reply, 1, &failure));
+        must_be(take_answer(reply, 0, &take, &why) == 0 && take.allowed);
         freeReplyObject(reply);
     }
-    return rc == 0 ? bench_check(b) : rc;
+    bench_check();
 }
 
-static int run_pipelined(struct bench *b, size_t n, struct speed *speed)
+static struct speed run_pipelined(size_t n, int arg)
 {
     struct stopwatch watch;
-    struct weir *w;
+    struct weir *w = begin(NEVER_REACHED ",by=key", &watch);
     struct args a;
-    int rc = begin(b, NEVER_REACHED ",by=key", &w, &watch);
 
+    (void)arg;
     args_init(&a);
-    if (rc == 0)
-        rc = send_half(b, w, 0, &a);
-    for (size_t sent = HALF; rc == 0 && sent < n; sent += HALF) {
-        rc = send_half(b, w, sent, &a);
-        if (rc == 0)
-            rc = receive_half(b, w);
+    send_half(w, 0, &a);
+    for (size_t sent = HALF; sent < n; sent += HALF) {
+        send_half(w, sent, &a);
+        receive_half(w);
     }
-    if (rc == 0)
-        rc = receive_half(b, w);
+    receive_half(w);
     args_free(&a);
-    return end(b, rc, w, &watch, n, speed);
+    return end(w, &watch, n);
 }
 
 /* ---- Many in one call */
 
-static int run_many_of(struct bench *b, size_t keys, size_t n, struct speed *speed)
+static struct speed run_many(size_t n, int keys)
 {
     static struct weir_take_item items[MANY];
     struct stopwatch watch;
-    struct weir *w;
-    int rc = begin(b, NEVER_REACHED ",by=key", &w, &watch);
+    struct weir *w = begin(NEVER_REACHED ",by=key", &watch);
 
-    for (size_t i = 0; i < MANY; i++)
+    for (int i = 0; i < MANY; i++)
         items[i] = (struct weir_take_item){.target = targets[i % keys]};
-    for (size_t done = 0; rc == 0 && done < n; done += MANY)
-        rc = take_many(b, w, items);
-    return end(b, rc, w, &watch, n, speed);
-}
-
-static int run_many(struct bench *b, size_t n, struct speed *speed)
-{
-    return run_many_of(b, KEYS, n, speed);
-}
-
-static int run_many_of_one(struct bench *b, size_t n, struct speed *speed)
-{
-    return run_many_of(b, 1, n, speed);
+    for (size_t done = 0; done < n; done += MANY) {
+        client_must(w, weir_take_many(w, items, MANY, NULL, 0));
+        for (size_t i = 0; i < MANY; i++)
+            must_be(items[i].status == 0 && items[i].take.allowed);
+        bench_check();
+    }
+    return end(w, &watch, n);
 }
 
 /* ---- Denied */
 
-static int run_denied(struct bench *b, size_t n, struct speed *speed)
+static struct speed run_denied(size_t n, int arg)
 {
     struct stopwatch watch;
-    struct weir *w;
-    int rc = begin(b, "1/1d,by=key", &w, &watch);
+    struct weir *w = begin("1/1d,by=key", &watch);
+    struct weir_take take;
 
-    if (rc == 0)
-        rc = take_one(b, w, targets[0], true);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = take_one(b, w, targets[0], false);
-        if (rc == 0 && i % CHECK_EVERY == 0)
-            rc = bench_check(b);
+    (void)arg;
+    client_must(w, weir_take(w, targets[0], NULL, 1, 0, &take));
+    must_be(take.allowed);
+    for (size_t i = 0; i < n; i++) {
+        client_must(w, weir_take(w, targets[0], NULL, 1, 0, &take));
+        must_be(!take.allowed);
+        if (i % CHECK_EVERY == 0)
+            bench_check();
     }
-    return end(b, rc, w, &watch, n, speed);
+    return end(w, &watch, n);
 }
 
-int bench_take(struct bench *b)
+void bench_take(void)
 {
-    static const struct trial takes[] = {{CEILING_ONE, FIGURES, run_minimal_one, ""},
-                                         {TAKE_PIPELINED, CEILING_ONE, run_pipelined, ""},
-                                         {CEILING_MANY, FIGURES, run_minimal_many, ""},
-                                         {TAKE_MANY, CEILING_MANY, run_many, ""},
-                                         {TAKE_MANY_OF_ONE, FIGURES, run_many_of_one, ""}};
-    static const struct trial denied[] = {{TAKE_DENIED, FIGURES, run_denied, ""}};
-    int rc = measure_trials(b, takes, 5, bench_size(b, TAKES));
+    static const struct trial takes[] = {{CEILING_ONE, FIGURES, run_minimal, 1, ""},
+                                         {TAKE_PIPELINED, CEILING_ONE, run_pipelined, 0, ""},
+                                         {CEILING_MANY, FIGURES, run_minimal, MANY, ""},
+                                         {TAKE_MANY, CEILING_MANY, run_many, KEYS, ""},
+                                         {TAKE_MANY_OF_ONE, FIGURES, run_many, 1, ""}};
+    static const struct trial denied[] = {{TAKE_DENIED, FIGURES, run_denied, 0, ""}};
 
-    return rc == 0 ? measure_trials(b, denied, 1, bench_size(b, DENIALS)) : rc;
+    measure_trials(takes, 5, bench_size(TAKES));
+    measure_trials(denied, 1, bench_size(DENIALS));
 }

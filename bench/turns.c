@@ -7,7 +7,7 @@
 
 static const char *const queue_name[] = {"default"};
 
-int turns_begin(struct bench *b, struct turns *t)
+void turns_begin(struct turns *t)
 {
     struct adopt_call call = {.worker = WORKER,
                               .old_worker = "",
@@ -16,32 +16,29 @@ int turns_begin(struct bench *b, struct turns *t)
                               .info = "{}",
                               .birth = "",
                               .queues = {queue_name, 1}};
-    struct redisReply *reply;
     struct args a;
-    int rc;
 
     args_init(&a);
     adopt_request(&a, PREFIX, -1, &call);
-    rc = redis_call(t->server->redis, &a, &reply, NULL, &b->error);
-    if (rc == 0)
-        freeReplyObject(reply);
-    args_free(&a);
-    return rc;
+    freeReplyObject(server_call(t->server, &a));
 }
 
-/* Sends the settling of the last turn's leases, when there are some. */
-static int send_settle(struct bench *b, const struct turns *t, struct args *a)
+static void send(const struct turns *t, struct args *a)
 {
-    if (t->claim.lease_count == 0)
-        return 0;
+    must(redis_append(t->server->redis, a, &failure));
+    args_clear(a);
+}
+
+static void send_settle(const struct turns *t, struct args *a)
+{
     settle_request(a, PREFIX, t->now_us, WORKER);
     settle_done(a, t->type, (struct span){"", 0}, t->claim.lease_count);
     for (size_t i = 0; i < t->claim.lease_count; i++)
         settle_token(a, t->claim.leases[i].token);
-    return redis_append(t->server->redis, a, &b->error);
+    send(t, a);
 }
 
-static int send_claim(struct bench *b, struct turns *t, struct args *a)
+static void send_claim(struct turns *t, struct args *a)
 {
     struct claim_call call = {.worker = WORKER,
                               .group = WORKER,
@@ -54,44 +51,29 @@ static int send_claim(struct bench *b, struct turns *t, struct args *a)
                               .types = {&t->type, 1}};
 
     claim_request(a, PREFIX, t->now_us, &call);
-    return redis_append(t->server->redis, a, &b->error);
+    send(t, a);
 }
 
-int turns_next(struct bench *b, struct turns *t)
+void turns_next(struct turns *t)
 {
     bool settles = t->claim.lease_count > 0;
     struct redisReply *settled = NULL;
     struct args a;
-    int rc;
 
     args_init(&a);
-    rc = send_settle(b, t, &a);
-    args_clear(&a);
-    if (rc == 0)
-        rc = send_claim(b, t, &a);
+    if (settles)
+        send_settle(t, &a);
+    send_claim(t, &a);
     args_free(&a);
     freeReplyObject(t->reply);
-    t->reply = NULL;
     t->claim.lease_count = 0;
-    if (rc == 0 && settles)
-        rc = redis_result(t->server->redis, &settled, &b->error);
+    if (settles)
+        must(redis_result(t->server->redis, &settled, &failure));
     freeReplyObject(settled);
-    if (rc == 0)
-        rc = redis_result(t->server->redis, &t->reply, &b->error);
-    if (rc == 0)
-        rc = claim_reply(t->reply, &t->claim, &b->error);
+    must(redis_result(t->server->redis, &t->reply, &failure));
+    must(claim_reply(t->reply, &t->claim, &failure));
     t->started += t->claim.lease_count;
-    return rc == 0 ? bench_check(b) : rc;
-}
-
-int turns_run(struct bench *b, struct turns *t)
-{
-    int rc;
-
-    do
-        rc = turns_next(b, t);
-    while (rc == 0 && t->claim.lease_count > 0);
-    return rc;
+    bench_check();
 }
 
 void turns_free(struct turns *t)

@@ -18,10 +18,8 @@ struct turns {
 };
 
 /* Registers a worker; the caller has set the members down to now_us. */
-WEIR_CHECKED int turns_begin(struct bench *b, struct turns *t);
-WEIR_CHECKED int turns_next(struct bench *b, struct turns *t);
-/* Until one claims nothing. */
-WEIR_CHECKED int turns_run(struct bench *b, struct turns *t);
+void turns_begin(struct turns *t);
+void turns_next(struct turns *t);
 void turns_free(struct turns *t);
 
 #endif

@@ -2,62 +2,42 @@
 #include <stdio.h>
 
 #include "bench/bench.h"
-#include "weir.h"
 
 #define CALLS 30000
 
 enum kind { PLAIN, UNIQUE, LATER };
 
-static int time_calls(struct bench *b, enum kind kind, size_t jobs, struct speed *speed)
+static struct speed time_calls(size_t jobs, int kind)
 {
-    struct weir *w = weir_new(b->server.url, NULL);
+    struct weir *w = client_open(bench.server.url);
     char unique[32] = "k";
     struct weir_job_spec job = {.type = "noop",
                                 .args = "{\"business_id\":42}",
                                 .unique = kind == UNIQUE ? unique : NULL,
                                 .delay_s = kind == LATER ? 3600 : 0};
     struct stopwatch watch;
-    int rc = server_ask(&b->server, NULL, &b->error, "FLUSHALL", NULL);
+    struct speed speed;
 
-    if (rc == 0)
-        rc = weir_enqueue(w, &job, NULL);
-    if (rc == 0)
-        rc = stopwatch_start(b, &b->server, &watch);
-    for (size_t i = 0; rc == 0 && i < jobs; i++) {
+    empty();
+    client_must(w, weir_enqueue(w, &job, NULL));
+    watch = stopwatch_start(&bench.server);
+    for (size_t i = 0; i < jobs; i++) {
         if (kind == UNIQUE)
             snprintf(unique, sizeof unique, "k%zu", i);
-        rc = weir_enqueue(w, &job, NULL);
-        if (i % 1000 == 0 && rc == 0)
-            rc = bench_check(b);
+        client_must(w, weir_enqueue(w, &job, NULL));
+        if (i % 1000 == 0)
+            bench_check();
     }
-    if (rc == 0)
-        rc = stopwatch_stop(b, &b->server, &watch, jobs, speed);
-    else if (bench_check(b) == 0)
-        error_set(&b->error, rc, "%.400s", weir_message(w));
+    speed = stopwatch_stop(&bench.server, &watch, jobs);
     weir_free(w);
-    return rc;
+    return speed;
 }
 
-static int call_plain(struct bench *b, size_t jobs, struct speed *speed)
+void bench_unique(void)
 {
-    return time_calls(b, PLAIN, jobs, speed);
-}
+    static const struct trial calls[] = {{ENQUEUE_CALL, FIGURES, time_calls, PLAIN, ""},
+                                         {ENQUEUE_CALL_UNIQUE, ENQUEUE_CALL, time_calls, UNIQUE, ""},
+                                         {ENQUEUE_CALL_LATER, ENQUEUE_CALL, time_calls, LATER, ""}};
 
-static int call_unique(struct bench *b, size_t jobs, struct speed *speed)
-{
-    return time_calls(b, UNIQUE, jobs, speed);
-}
-
-static int call_later(struct bench *b, size_t jobs, struct speed *speed)
-{
-    return time_calls(b, LATER, jobs, speed);
-}
-
-int bench_unique(struct bench *b)
-{
-    static const struct trial calls[] = {{ENQUEUE_CALL, FIGURES, call_plain, ""},
-                                         {ENQUEUE_CALL_UNIQUE, ENQUEUE_CALL, call_unique, ""},
-                                         {ENQUEUE_CALL_LATER, ENQUEUE_CALL, call_later, ""}};
-
-    return measure_trials(b, calls, 3, bench_size(b, CALLS));
+    measure_trials(calls, 3, bench_size(CALLS));
 }

@@ -470,10 +470,9 @@ static struct claim claim; /* the last answer, of any of them */
 
 static void take_claim(int i, const struct turn *turn, int executors)
 {
-    struct error e;
     bool fits;
 
-    must(claim_reply(turn_claim(turn), &claim, &e), &e);
+    must(claim_reply(turn_claim(turn), &claim, &failure));
     fits = hear_claim(look(i), &claim, clock_us());
     run_jobs(i, &claim, fits ? executors : 0, !fits);
     room_adapt(look(i), clock_us());
@@ -502,9 +501,8 @@ static void take_adopt(int i, const struct redisReply *reply)
 {
     struct agent *a = &agents[i];
     struct adopt adopt;
-    struct error e;
 
-    must(adopt_reply(reply, 1, &adopt, &e), &e);
+    must(adopt_reply(reply, 1, &adopt, &failure));
     hear_clock(&a->mind, adopt.now_us, clock_us());
     drop_lost(a, &adopt);
     a->registered = true;
@@ -516,9 +514,8 @@ static void take_adopt(int i, const struct redisReply *reply)
 static void take_beat(int i, const struct redisReply *reply)
 {
     struct reaped reaped;
-    struct error e;
 
-    must(reap_reply(reply, &reaped, &e), &e);
+    must(reap_reply(reply, &reaped, &failure));
     hear_beat(look(i), &reaped, clock_us());
 }
 
@@ -526,9 +523,8 @@ static void take_beat(int i, const struct redisReply *reply)
 static void take_promoted(int i, const struct redisReply *reply)
 {
     struct promoted promoted;
-    struct error e;
 
-    must(promote_reply(reply, &promoted, &e), &e);
+    must(promote_reply(reply, &promoted, &failure));
     hear_promoted(&agents[i].mind, promoted.moved > 0, clock_us());
     hear_due(&agents[i].mind, promoted.now_us, promoted.later_us, clock_us());
     promoted_free(&promoted);
@@ -564,10 +560,9 @@ static void answer(int i, struct turn *turn)
 /* As beside.c. */
 static void answer_beside(int i, struct turn *turn)
 {
-    struct error e;
 
     if (turn->claimed)
-        must(claim_reply(turn->claimed, &claim, &e), &e);
+        must(claim_reply(turn->claimed, &claim, &failure));
     hear_beside(look(i), turn->claimed ? &claim : NULL, clock_us());
     if (turn->claimed)
         run_jobs(i, &claim, INT_MAX, false);
@@ -579,7 +574,6 @@ static void answer_beside(int i, struct turn *turn)
 static void answer_standing(int i, struct turn *turn)
 {
     struct mind *m = look(i);
-    struct error e;
     int executors;
 
     agents[i].waits[WAIT_QUEUE] = false;
@@ -590,7 +584,7 @@ static void answer_standing(int i, struct turn *turn)
             hear_lost_standing(m, clock_us());
             agents[i].registered = false;
         } else {
-            must(claim_reply(turn->claimed, &claim, &e), &e);
+            must(claim_reply(turn->claimed, &claim, &failure));
             executors = hear_standing(m, &claim, clock_us());
             run_jobs(i, &claim, executors, true);
         }

@@ -102,7 +102,6 @@ int main(int argc, char **argv)
     uint64_t seed = 1;
     long random_worlds = 0;
     int wrong = 0, most = 10000, c;
-    struct error e;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (c == 'm')
@@ -118,7 +117,7 @@ int main(int argc, char **argv)
         else
             return fputs(usage, stderr), -WEIR_EUSAGE;
     }
-    store_open(&e);
+    store_open();
     if (random_worlds > 0)
         wrong = worlds_run(seed, random_worlds);
     for (size_t i = 0; i < WORLDS && random_worlds == 0; i++)

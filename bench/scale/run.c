@@ -32,15 +32,6 @@ int64_t way(void)
     return world.way_us + (int64_t)(random_part() * (double)world.way_us / 4);
 }
 
-void must(int rc, const struct error *e)
-{
-    if (rc == 0)
-        return;
-    fprintf(stderr, "weir-scale: %s\n", e->text);
-    store_close();
-    exit(-rc);
-}
-
 bool is_flooded(int partition)
 {
     return world.flood > 0 && partition == world.partitions - 1;
@@ -66,7 +57,7 @@ static void push(int partition)
 
 /* Each second: Redis takes no call for 50 ms, every hundredth worker loses its link, and each ten seconds one process is killed; at
  * least one each. */
-static void fail(void)
+static void break_something(void)
 {
     int cuts = world.workers / 100 > 0 ? world.workers / 100 : 1;
 
@@ -109,7 +100,7 @@ void world_run(void)
         if (event.kind == EVENT_PUSH)
             push(event.agent);
         else if (event.kind == EVENT_FAULT)
-            fail();
+            break_something();
         else
             agent_event(&event);
     }

@@ -89,7 +89,6 @@ bool is_measured(void);
 double random_part(void); /* from 0 up to 1, by the seed */
 int64_t way(void);
 bool is_flooded(int partition);
-void must(int rc, const struct error *e);
 
 /* That job starts. When was it pushed? */
 int64_t job_starts(int number);
@@ -138,7 +137,7 @@ void turn_free(struct turn *turn);
 /* The answer to its claim. */
 const struct redisReply *turn_claim(const struct turn *turn);
 
-void store_open(struct error *e);
+void store_open(void);
 void store_close(void);
 /* An empty one, with the limits of the world and what waits when it begins, numbered from 0 on. */
 void store_reset(void);

@@ -23,7 +23,6 @@
 #define BODY_SIZE 128
 
 static struct server server;
-static struct error error;
 static int64_t free_us; /* when it is done with what has come */
 static const char *const queue_name[] = {"default"};
 static char types[SPREAD_MOST][16]; /* each has its home in that partition */
@@ -110,9 +109,9 @@ const struct redisReply *turn_claim(const struct turn *turn)
 
 /* ---- Redis */
 
-void store_open(struct error *e)
+void store_open(void)
 {
-    must(server_start(&server, false, e), e);
+    server_start(&server, false);
 }
 
 void store_close(void)
@@ -125,21 +124,17 @@ void store_close(void)
 /* A call by itself loads the functions. */
 static void warm_up(void)
 {
-    struct redisReply *reply;
     struct args a;
 
     args_init(&a);
     fits_request(&a, prefixes[0], BEGIN_US, (struct span){types[0], strlen(types[0])}, 1);
-    must(redis_call(server.redis, &a, &reply, NULL, &error), &error);
-    freeReplyObject(reply);
-    args_free(&a);
+    freeReplyObject(server_call(&server, &a));
 }
 
 static void set_limit(int partition)
 {
     char rules[64];
     struct args a;
-    struct redisReply *reply;
 
     snprintf(rules, sizeof rules, "gcra:%d/1000000/%d", (int)world.rate, world.burst);
     args_init(&a);
@@ -149,9 +144,7 @@ static void set_limit(int partition)
     args_add(&a, "0");
     args_add(&a, "set");
     args_add(&a, "sim");
-    must(redis_call(server.redis, &a, &reply, NULL, &error), &error);
-    freeReplyObject(reply);
-    args_free(&a);
+    freeReplyObject(server_call(&server, &a));
 }
 
 static void write_body(char body[BODY_SIZE], int partition, int number)
@@ -161,24 +154,20 @@ static void write_body(char body[BODY_SIZE], int partition, int number)
 
 static void fill(int partition, int first, int jobs)
 {
-    struct redisReply *reply;
     struct args a;
     char body[BODY_SIZE];
 
-    args_init(&a);
     for (int n = 0; n < jobs; n += 1000) {
-        args_clear(&a);
+        args_init(&a);
         args_add(&a, "RPUSH");
         args_add(&a, keys[partition][WAIT_QUEUE]);
         for (int i = n; i < n + 1000 && i < jobs; i++) {
             write_body(body, partition, first + i);
             args_add(&a, body);
         }
-        must(redis_call(server.redis, &a, &reply, NULL, &error), &error);
-        freeReplyObject(reply);
+        freeReplyObject(server_call(&server, &a));
     }
     lengths[partition][WAIT_QUEUE] = jobs;
-    args_free(&a);
 }
 
 static void forget_waiting(enum wait wait, int partition)
@@ -206,7 +195,7 @@ void store_reset(void)
     char about[32], count[16];
 
     snprintf(count, sizeof count, "%d", world.partitions);
-    must(server_ask(&server, NULL, &error, "FLUSHALL", NULL), &error);
+    server_ask(&server, "FLUSHALL", NULL);
     memset(lengths, 0, sizeof lengths);
     for (int i = 0; i < SPREAD_MOST * WAITS; i++)
         forget_waiting((enum wait)(i % WAITS), i / WAITS);
@@ -217,7 +206,7 @@ void store_reset(void)
     for (int i = 0; i < world.partitions; i++) {
         snprintf(about, sizeof about, "%sabout", prefixes[i]);
         if (world.partitions > 1)
-            must(server_ask(&server, NULL, &error, "HSET", about, "partitions", count, NULL), &error);
+            server_ask(&server, "HSET", about, "partitions", count, NULL);
         if (world.burst > 0 && !is_flooded(i))
             set_limit(i);
         fill(i, i * world.jobs, is_flooded(i) ? world.flood : world.jobs);
@@ -256,7 +245,7 @@ static void wake(int partition, enum wait wait)
 
         w->count--;
         if (wait != WAIT_QUEUE) {
-            must(server_ask(&server, NULL, &error, "LPOP", keys[partition][wait], NULL), &error);
+            server_ask(&server, "LPOP", keys[partition][wait], NULL);
             lengths[partition][wait]--;
         }
         if (waiter.turn)
@@ -334,7 +323,7 @@ void store_stall(int64_t for_us)
 
 static void send(struct args *a)
 {
-    must(redis_append(server.redis, a, &error), &error);
+    must(redis_append(server.redis, a, &failure));
     args_clear(a);
 }
 
@@ -342,10 +331,10 @@ static void send(struct args *a)
 static struct redisReply *receive(void)
 {
     struct redisReply *reply;
-    int rc = redis_result(server.redis, &reply, &error);
+    int rc = redis_result(server.redis, &reply, &failure);
 
-    if (rc != 0 && !turn_is_unregistered(&error))
-        must(rc, &error);
+    if (rc != 0 && !turn_is_unregistered(&failure))
+        must(rc);
     return reply;
 }
 
@@ -430,11 +419,10 @@ static void send_all(const struct turn *turn, int64_t at_us)
 static int64_t leases_of(const struct turn *turn)
 {
     static struct claim claim;
-    struct error e;
 
     if (!turn->claimed || claim_is_declined(turn_claim(turn)))
         return 0;
-    must(claim_reply(turn_claim(turn), &claim, &e), &e);
+    must(claim_reply(turn_claim(turn), &claim, &failure));
     return (int64_t)claim.lease_count;
 }
 
@@ -492,7 +480,7 @@ void store_pass(int agent, enum wait wait)
 {
     int partition = partition_of(agent);
 
-    must(server_ask(&server, NULL, &error, "RPUSH", keys[partition][wait], "1", NULL), &error);
+    server_ask(&server, "RPUSH", keys[partition][wait], "1", NULL);
     lengths[partition][wait]++;
     wake(partition, wait);
 }
@@ -501,7 +489,6 @@ void store_push(int partition, int number)
 {
     int64_t begin = free_us > now_us ? free_us : now_us;
     char id[24], body[BODY_SIZE];
-    struct redisReply *reply;
     struct args a;
 
     snprintf(id, sizeof id, "j%d", number);
@@ -516,9 +503,7 @@ void store_push(int partition, int number)
                                       .tag = id,
                                       .delay_us = -1,
                                       .at_us = -1});
-    must(redis_call(server.redis, &a, &reply, NULL, &error), &error);
-    freeReplyObject(reply);
-    args_free(&a);
+    freeReplyObject(server_call(&server, &a));
     free_us = begin + PUSH_US;
     if (is_measured())
         sums.busy_us += PUSH_US;
