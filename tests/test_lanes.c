@@ -1,5 +1,8 @@
 /* Lanes over a long time, under virtual time: that a backlog runs exactly at its rate, that nothing starves,
  * that keys, types, lanes and queues share as they should. Random sequences: test_throttle.c. */
+#include <inttypes.h>
+
+#include "core/number.h"
 #include "tests/scene.h"
 #include "worker/mind/wide.h"
 
@@ -140,7 +143,7 @@ static void choose(struct claim_call *call)
     if (shop.weights)
         wide_draw(shop.chooser, shop.weights, &shop.random);
     call->queues = wide_pick(shop.chooser, turns.now_us, turns.now_us - 350000);
-    call->asked = wide_asked(shop.chooser);
+    call->asked = wide_asked(shop.chooser, &call->known);
     call->held = wide_take_held(shop.chooser);
 }
 
@@ -815,6 +818,132 @@ SCENE_TEST(test_a_lost_bell_is_found_by_the_next_claim)
         end_crowd();
         turns_check();
     }
+}
+
+/* ---- Something comes to wait in a queue, and the worker on duty hears no bell */
+
+static int64_t unheard_us; /* when a job of q0 was last started, or its slot, whichever is later */
+
+static void on_unheard(const struct lease *lease)
+{
+    if (strstr(textf("%.*s", (int)lease->token.len, lease->token.at), "/q0/mail/"))
+        unheard_us = max_i64(turns.now_us, lease->slot_us);
+}
+
+struct unheard {
+    int queue_count;
+    bool is_wide;
+    int others;     /* jobs of another type, with a limit, in each other queue, */
+    int beside;     /* and in q0 */
+    bool is_retry;  /* else a key sleeps, as one job of it has just started, */
+    int64_t for_us; /* which is so long */
+};
+
+/* Worker v, which is not on duty, takes what can start in q0. */
+static void take_unheard(void)
+{
+    must(turns_claim(&(struct claim_call){.worker = "v",
+                                          .group = "g",
+                                          .turn = ++shop.turn,
+                                          .free = 10,
+                                          .chunk = 10,
+                                          .queues = NAMES("q0"),
+                                          .types = NAMES("mail")}));
+}
+
+static void begin_unheard(const struct unheard *c)
+{
+    static const char *const pattern = "q*";
+    const char **names = numbered("q", c->queue_count);
+
+    must(turns_rate("mail", textf("gcra:1/%" PRId64 "/1,by=key", c->is_retry ? 1 : c->for_us)));
+    must(turns_rate("bulk", "gcra:100/1000000/1"));
+    open_shop(20, 0, "mail", "bulk");
+    shop.on_start = on_unheard;
+    shop.ahead_us = 50000;
+    shop.wide = c->is_wide;
+    shop.chooser = c->is_wide ? wide_new(&pattern, 1) : wide_new(names, c->queue_count);
+    for (int i = 0; i < c->queue_count; i++) {
+        push_jobs(names[i], "\"type\":\"bulk\"", i ? c->others : c->beside);
+        redis_do("SADD", PREFIX "queues", names[i]);
+        assert_true(wide_learn(shop.chooser, span_str(names[i])));
+    }
+    run_shop(2 * SECOND_US);
+    unheard_us = 0;
+}
+
+/* Returns when the job could start at the earliest. */
+static int64_t leave_unheard(const struct unheard *c)
+{
+    int64_t at_us = turns.now_us, moved;
+
+    push_jobs("q0", "\"type\":\"mail\",\"key\":\"gone\"", 1);
+    push_jobs("q0", "\"type\":\"mail\",\"key\":\"k\"", c->is_retry ? 0 : 2);
+    take_unheard();
+    assert_int_equal(turns.claim.lease_count, c->is_retry ? 1 : 2);
+    if (c->is_retry) {
+        must(turns_settle_end("v", SETTLE_RETRY, turns.claim.leases[0].token, 1, "no luck", &turns.stale));
+        turns.now_us += 2;
+        must(turns_promote(10, &moved));
+        assert_int_equal(moved, 1);
+    }
+    redis_do("DEL", PREFIX "bell:g");
+    return c->is_retry ? turns.now_us : at_us + c->for_us;
+}
+
+/* It starts in its time, or as soon as the worker has looked. */
+SCENE_TEST(test_what_nobody_rings_for_starts_in_time)
+{
+    enum { LOOK_US = 400000 };
+    static const struct unheard cases[] = {
+        {200, true, 0, 0, true, 0},
+        {200, true, 30, 0, true, 0},
+        {200, true, 30, 2000, true, 0},
+        {64, false, 0, 0, true, 0},
+        {64, false, 50, 2000, true, 0},
+        {200, true, 0, 0, false, 700000},
+        {200, true, 0, 0, false, 5000000},
+        {200, true, 30, 0, false, 5000000},
+        {200, true, 30, 2000, false, 5000000},
+        {64, false, 0, 0, false, 5000000},
+        {64, false, 50, 2000, false, 5000000},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t from_us, could_us;
+
+        scene_begin(state);
+        begin_unheard(&cases[i]);
+        from_us = turns.now_us;
+        could_us = leave_unheard(&cases[i]);
+        run_shop(8 * SECOND_US);
+        if (unheard_us == 0 || unheard_us > max_i64(could_us, from_us + LOOK_US))
+            fail_msg("case %zu: %" PRId64 " us late", i, unheard_us ? unheard_us - could_us : -1);
+        end_crowd();
+        turns_check();
+    }
+}
+
+/* A worker on duty whose queues are empty asks one question for all of them, and serves none. */
+SCENE_TEST(test_idle_queues_are_not_served)
+{
+    static const char *const pattern = "q*";
+    const char **names = numbered("q", QUEUES_MOST);
+    int64_t before;
+
+    open_shop(20, 0, "mail");
+    shop.wide = true;
+    shop.chooser = wide_new(&pattern, 1);
+    for (int i = 0; i < QUEUES_MOST; i++)
+        assert_true(wide_learn(shop.chooser, span_str(names[i])));
+    run_shop(2 * SECOND_US);
+    shop.claims = 0;
+    before = count_commands();
+    run_shop(60 * SECOND_US);
+    before = count_commands() - before;
+    expect_at_most("claims", shop.claims, 151);
+    expect_at_most("commands", before, 12 * shop.claims);
+    end_crowd();
 }
 
 /* A rule that changes again and again: what was granted ahead starts at its slots, so each of them is used. Where a rule comes in that has not

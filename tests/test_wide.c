@@ -189,7 +189,7 @@ TEST(one_of_those_that_wait_is_asked)
     wide_ring(w, span_of("*"));
     assert_int_equal(wide_pick(w, SECOND, 0).count, QUEUES);
     for (int i = 0; i < QUEUES; i++) {
-        snprintf(texts[i], sizeof texts[i], "q%04d -1 a#0 3600000000 3600000000 b#0 3600000000 3600000000",
+        snprintf(texts[i], sizeof texts[i], "q%04d -1 g a#0 3600000000 3600000000 b#0 3600000000 3600000000",
                  i);
         dues[i] = span_of(texts[i]);
     }

@@ -19,7 +19,7 @@ claim_call.LANE = 6             -- the list of a lane of a key
 claim_call.KEY_GATE = 2         -- each gate of such a lane
 claim_call.KEYS = 8             -- so many keys that one command asks for cost 1
 local ASKED_MOST = 1000         -- queues in which a claim only asks for jobs
-local ADDED_MOST = 64           -- queues that a claim serves because it found jobs there by asking
+local ADDED_MOST = 64           -- queues that a claim serves because it found something there by asking
 local ROOM_MOST = 2000          -- bounds free and prefetch: a turn has 4096 tokens
 local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice those that could start
 
@@ -55,7 +55,7 @@ function claim_call.names(ARGV, first, name)
     return list and list.set[name] and not ARGV[at]
 end
 
--- Reads the queues: n to be served, then those that are only asked for. A wide worker asks for hundreds: they count if jobs stand in them.
+-- Reads the queues: n to be served, then those that are only asked for. A wide worker asks for hundreds: they count if something is found there.
 local function read_names(ARGV, c, n, asked)
     local known, last = {}, 13 + n
     c.queues, c.all_queues, c.asked = {}, {}, asked > 0 and {unpack(ARGV, last + 1, last + asked)} or claim_call.NONE
@@ -74,8 +74,9 @@ end
 local function read_numbers(ARGV, c)
     c.turn, c.free, c.prefetch, c.chunk = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
     c.duty_until, c.ahead, c.far = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-    local n, asked = match(ARGV[13] or '', '^(%d+)/?(%d*)$')
-    n, asked = tonumber(n), tonumber(asked) or 0
+    local n, known = match(ARGV[13] or '', '^(%d+)/?(%l*)$')
+    local asked = #(known or '')
+    n, c.known = tonumber(n), known
     if not (is_whole(c.turn) and is_whole(c.duty_until) and is_whole(n) and asked <= ASKED_MOST) then return 'claim: wrong arguments' end
     if not (is_whole(c.ahead) and is_whole(c.far)) or c.ahead > gate.AHEAD_MOST then return 'claim: ahead or far out of range' end
     if n + asked < (c.has_option('w') and 0 or 1) or #ARGV < 13 + n + asked then return 'claim: wants n queues and the types' end
@@ -98,19 +99,45 @@ local function ask_first(c)
     return found >= 8
 end
 
--- Adds queues that are only asked for, after the others, where jobs stand in them. While jobs are to run alone it adds all, but for a wide worker.
+local NOTHING, AT_GATES, ASLEEP = 110, 103, 107 -- "n", "g", "k": what a worker knows to wait in a queue, as claim_dues has told it
+
+-- Notes the keys that are there where jobs stand in the i-th queue that is asked for, or something waits of which the worker does not know, as nobody
+-- has rung for it. Types at the gate `-` are due at once, so a worker that knows of some does not ask.
+local function note_signs(c, signs, i)
+    local queue, known = c.asked[i], byte(c.known, i)
+    signs.first[i] = #signs + 1
+    signs[#signs + 1] = P .. 'queue:' .. queue
+    if known == NOTHING then signs[#signs + 1] = P .. 'wake:' .. queue end
+    if known == AT_GATES or known == ASLEEP then signs[#signs + 1] = P .. 'wait:' .. queue .. '/-' end
+    if known == AT_GATES then signs[#signs + 1] = P .. 'sleep:' .. queue end
+    signs.first[i + 1] = #signs + 1
+end
+
+local function add_queue(c, queue)
+    if c.added == ADDED_MOST or not is_name(queue) then return end
+    c.added = c.added + 1
+    c.queues[#c.queues + 1] = queue
+    if c.has_option('w') then c.all_queues[#c.all_queues + 1] = queue end
+end
+
+-- Adds those of a range of the queues that are asked for of which a sign is there, by halves: mostly none is.
+local function add_found(c, signs, from, to)
+    if c.added == ADDED_MOST or call('EXISTS', unpack(signs, signs.first[from], signs.first[to + 1] - 1)) == 0 then return end
+    if from == to then return add_queue(c, c.asked[from]) end
+    local middle = floor((from + to) / 2)
+    add_found(c, signs, from, middle)
+    add_found(c, signs, middle + 1, to)
+end
+
+-- Adds queues that are only asked for, after the others, where something is found. While jobs are to run alone it adds all, but for a wide worker.
 local function add_asked(c)
     if #c.asked == 0 then return end
-    local keys, is_wide, added = {}, c.has_option('w'), 0
-    for i = 1, #c.asked do keys[i] = P .. 'queue:' .. c.asked[i] end
-    local all = c.suspects and not is_wide
-    for i = 1, (all or call('EXISTS', unpack(keys)) > 0) and #keys or 0 do
-        if added < ADDED_MOST and (all or call('EXISTS', keys[i]) == 1) and is_name(c.asked[i]) then
-            added = added + 1
-            c.queues[#c.queues + 1] = c.asked[i]
-            if is_wide then c.all_queues[#c.all_queues + 1] = c.asked[i] end
-        end
+    local signs, all = {first = {}}, c.suspects and not c.has_option('w')
+    c.added = 0 -- queues that were only asked for, and are served
+    for i = 1, #c.asked do
+        if all then add_queue(c, c.asked[i]) else note_signs(c, signs, i) end
     end
+    if not all then add_found(c, signs, 1, #c.asked) end
 end
 
 -- Begins with what the claim may still do.

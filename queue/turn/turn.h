@@ -42,7 +42,8 @@ struct claim_call {
     bool early;                 /* jobs that are granted far ahead hold no executor yet */
     bool parked;                /* as far as is known, jobs wait at gates */
     bool standing;              /* it waits behind a peek: what is not for claim_short is answered by nil */
-    struct names queues, asked; /* those that are asked for are served where jobs stand in them */
+    struct names queues, asked; /* those that are asked for are served where something is found there */
+    const char *known;          /* to wait in each of these: claim.lua has the letters */
     /* the digest of the types that it named as it began, as adopt answered it; NULL: they are named here */
     const char *digest;
     struct names types; /* that it can run; with a digest those of them that rest */

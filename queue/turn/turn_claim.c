@@ -20,7 +20,7 @@ static void add_done(struct args *a, const struct claim_call *call)
 /* Adds all of a call but the time. */
 static void add_call(struct args *a, const struct claim_call *call, int64_t turn)
 {
-    char options[13] = "", counts[32];
+    char options[13] = "";
 
     if (call->held)
         strcat(options, "h");
@@ -53,9 +53,11 @@ static void add_call(struct args *a, const struct claim_call *call, int64_t turn
     args_add_int(a, call->far);
     args_add(a, options);
     args_add(a, call->digest ? call->digest : "");
-    snprintf(counts, sizeof counts, call->asked.count > 0 ? "%d/%d" : "%d", call->queues.count,
-             call->asked.count);
-    args_add(a, counts);
+    args_add_int(a, call->queues.count);
+    if (call->asked.count > 0) {
+        args_extend(a, "/", 1);
+        args_extend(a, call->known, (size_t)call->asked.count);
+    }
     add_names(a, call->queues);
     add_names(a, call->asked);
     add_names(a, call->types);

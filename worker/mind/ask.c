@@ -72,7 +72,7 @@ static void pick_queues(struct mind *m, struct claim_call *call, int64_t now)
         wide_draw(m->wide, m->all->weights, &m->random);
     if (!call->wide || !m->alone.on) {
         wide_pick(m->wide, now, stale_us);
-        call->asked = wide_asked(m->wide);
+        call->asked = wide_asked(m->wide, &call->known);
     }
     call->queues = wide_picked(m->wide);
     call->held = wide_take_held(m->wide);

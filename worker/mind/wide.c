@@ -49,6 +49,7 @@ static struct queue *add(struct wide *w, struct span name, int rank)
     q->is_named = !pattern_is(w->words[rank]);
     q->due_us = WIDE_NOW;
     q->held = true;
+    q->known = KNOWN_NOTHING;
     memmove(w->by_name + at + 1, w->by_name + at, (size_t)(w->queue_count - at) * sizeof *w->by_name);
     w->by_name[at] = q;
     w->queue_count++;

@@ -3,12 +3,12 @@
  *
  * Words are in strict order, or in one that is drawn by weight for each claim; the queues of one pattern take turns: a claim serves those where
  * something is due, as far as is known, and the one that got an executor goes behind the others. In those that no claim named for a while it asks
- * for jobs, which a foreign client may have pushed.
+ * for jobs, which a foreign client may have pushed, and for what waits there beside what is known, as a bell may have been lost.
  *
  * Claims answer when each queue is due that they served, and which gates its jobs wait for. Hundreds of queues may wait at one gate: when it
  * opens, one of them is due, and its answer says when the gate opens next, for all of them. Two are due in the claim after one that has left
  * the gate open, then four. So a queue is served too often rather than too late. What is known may still be wrong, where a bell was lost: of
- * the queues that wait at a gate one is served every 0.4 s, and each queue every few seconds.
+ * the queues that wait at a gate one is served every 0.4 s, and each queue where something waits every few seconds.
  *
  * Times are monotonic, in us. */
 #ifndef WORKER_MIND_WIDE_H
@@ -53,10 +53,10 @@ void wide_draw(struct wide *w, const int *weights, uint64_t *random);
 /* Picks the queues for the next claim: those where something is due by now, and some that no claim has served for long. The names live until
  * the next pick. */
 struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us);
-/* Return the last pick, and the queues in which its claim only asks for jobs: those that were last named before stale_us; of a worker that is
- * not wide all others. */
+/* Return the last pick, and the queues in which its claim only asks whether anything has come or waits there beside what is known of each, a
+ * letter: those that were last named before stale_us; of a worker that is not wide all others. */
 struct names wide_picked(const struct wide *w);
-struct names wide_asked(const struct wide *w);
+struct names wide_asked(const struct wide *w, const char **known);
 /* True if held types must be checked in a queue of the last pick. It is told once. */
 bool wide_take_held(struct wide *w);
 

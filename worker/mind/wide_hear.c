@@ -89,7 +89,7 @@ static int64_t next_time(struct span *text, int64_t offset_us)
     return at < 0 ? WIDE_NEVER : at > WIDE_NOW ? at + offset_us : at;
 }
 
-/* Hears "<queue> <when> [<gate> <when> <opens>]...". */
+/* Hears "<queue> <when> <what> [<gate> <when> <opens>]...". */
 static void hear_due(struct wide *w, struct span text, const struct wide_answer *answer)
 {
     struct queue *q = wide_find(w, wide_next_word(&text));
@@ -105,6 +105,7 @@ static void hear_due(struct wide *w, struct span text, const struct wide_answer 
         return;
     }
     q->served_us = answer->now_us;
+    q->known = *wide_next_word(&text).at;
     q->wait_count = 0;
     if (!q->rung)
         q->due_us = due_us;
@@ -132,6 +133,7 @@ static void hear_dues(struct wide *w, const struct wide_answer *answer)
     for (int i = 0; i < w->pick_count; i++)
         if (!w->picked[i]->told && !w->picked[i]->rung) { /* it is paused */
             w->picked[i]->due_us = WIDE_NEVER;
+            w->picked[i]->known = KNOWN_JOBS;
             w->picked[i]->wait_count = 0;
         }
     if (!lacks_executors(answer))

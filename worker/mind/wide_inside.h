@@ -16,7 +16,9 @@
 #define WIDE_SHARE (WIDE_CLAIM - 8) /* of a claim, for queues where something is due */
 #define WIDE_NOW 1                  /* due: long ago */
 #define WIDE_NEVER INT64_MAX
-#define WAITS_MOST 4 /* gates of a queue, as in claim_dues.lua */
+#define WAITS_MOST 4      /* gates of a queue, as in claim_dues.lua */
+#define KNOWN_NOTHING 'n' /* waits there, as in claim_dues.lua */
+#define KNOWN_JOBS 'j'    /* alone matter there: what waits is for others */
 
 struct queue {
     TAILQ_ENTRY(queue) turn;
@@ -27,6 +29,7 @@ struct queue {
     bool leased;    /* the last answer brought a job of it */
     bool told;      /* the last answer told of it */
     bool missed;    /* the last claim did not come to it */
+    char known;     /* to wait there: claim_dues.lua has the letters */
     int64_t due_us; /* when it is due, gates that it waits for apart */
     struct wait waits[WAITS_MOST];
     int wait_count;
@@ -49,6 +52,7 @@ struct wide {
     bool knows;                              /* the last answer has told when each queue is due */
     int64_t till_us, stale_us, forgotten_us; /* of the last pick */
     const char *picks[WIDE_CLAIM], *asks[WIDE_ASKED];
+    char known[WIDE_ASKED + 1]; /* to wait in those that are asked */
     struct queue *picked[WIDE_CLAIM], *asked[WIDE_ASKED];
     int pick_count, ask_count;
     bool times_known; /* the two times below are known */

@@ -42,9 +42,12 @@ static bool is_stale(const struct wide *w, const struct queue *q)
     return q->named_us < w->stale_us;
 }
 
+/* True if a queue is to be served because none has been for long. Where nothing waits asking is enough. */
 static bool is_forgotten(const struct wide *w, const struct queue *q)
 {
-    return q->served_us < w->forgotten_us || (q->held && is_stale(w, q));
+    bool waits = !w->knows || q->known != KNOWN_NOTHING;
+
+    return (waits && q->served_us < w->forgotten_us) || (q->held && is_stale(w, q));
 }
 
 /* True when a queue may be asked; what is due is served soon. */
@@ -184,15 +187,18 @@ struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us)
                 w->picks[w->pick_count] = q->name;
                 w->picked[w->pick_count++] = q;
             } else if (i < words && w->ask_count < WIDE_ASKED && may_ask(w, q)) {
+                w->known[w->ask_count] = w->knows ? q->known : KNOWN_JOBS;
                 w->asks[w->ask_count] = q->name;
                 w->asked[w->ask_count++] = q;
             }
         }
+    w->known[w->ask_count] = '\0';
     return wide_picked(w);
 }
 
-struct names wide_asked(const struct wide *w)
+struct names wide_asked(const struct wide *w, const char **known)
 {
+    *known = w->known;
     return (struct names){w->asks, w->ask_count};
 }
 
