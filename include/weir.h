@@ -366,7 +366,8 @@ WEIR_API void weir_worker_free(struct weir_worker *worker);
 WEIR_API const char *weir_worker_message(const struct weir_worker *worker);
 
 /* A worker runs the types that it has a handler for. All handlers are set before weir_worker_run, one a type. type may be several with commas
- * between, "mail,sms": they share what runs them, such as the children of a pipe. */
+ * between, "mail,sms": they share what runs them, such as the children of a pipe. "mail.*" and "*" are for all types that begin so, also for those that
+ * come later: a name goes before a pattern, a longer pattern before a shorter one, and weir_job_type() tells which one it is. */
 
 /* Calls handler(job, arg) for each job of type, on one of the executor threads, several at a time. */
 WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const char *type,
@@ -396,7 +397,7 @@ WEIR_API WEIR_CHECKED int weir_worker_handle_async(struct weir_worker *worker, c
  * such handlers, in callbacks of the loop, and before weir_worker_run. */
 struct ev_loop;
 WEIR_API struct ev_loop *weir_worker_loop(struct weir_worker *worker);
-/* Sets the options of a type, or of several with commas between, before weir_worker_run; "*": of all, where they have none of their own. */
+/* Sets the options of a type, of a pattern, or of several with commas between, before weir_worker_run. What is given for fewer types counts. */
 WEIR_INLINE WEIR_CHECKED int weir_worker_type(struct weir_worker *worker, const char *type,
                                               const struct weir_type_options *options);
 /* Loads a shared object that exports "int weir_register(struct weir_worker *worker)", which calls

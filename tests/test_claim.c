@@ -261,6 +261,36 @@ SCENE_TEST(test_types_that_are_being_named_are_not_unknown)
     assert_int_equal(dead_jobs(), 1);
 }
 
+/* Types that a pattern takes are run as long as its worker lives, and known for a minute behind that; others are not. */
+WORKER_TEST(test_types_of_patterns_are_left_to_them)
+{
+    static const char *const patterns[] = {"\"*\"", "\"odd.*\"", "\"o*\",\"x\""};
+
+    ask.unknown_dead = true;
+    for (size_t i = 0; i < COUNT(patterns); i++) {
+        start_with_types("v", patterns[i]);
+        enqueue_many(textf("odd.%zu", i), 3);
+        enqueue_many(textf("none%zu", i), 2);
+        for (int beats = 0; beats < 20; beats++) {
+            assert_int_equal(claim_after(10 * SECOND_US, true), 0);
+            pass("w", 0);
+            pass("v", 0);
+        }
+        assert_int_equal(dead_jobs(), 5 * (int64_t)i + (i == 0 ? 0 : 2));
+        for (int beats = 0; beats < 8; beats++) { /* v is dead; its lease was 30 s */
+            pass("w", 10 * SECOND_US);
+            claim_after(0, true);
+            assert_int_equal(dead_jobs(), 5 * (int64_t)i + (i == 0 ? 0 : 2));
+        }
+        for (int beats = 0; beats < 2; beats++) {
+            pass("w", 10 * SECOND_US);
+            claim_after(0, true);
+        }
+        assert_int_equal(dead_jobs(), 5 * (int64_t)i + 5);
+        turns_check();
+    }
+}
+
 /* A clock that is set back takes the times along. */
 WORKER_TEST(test_types_go_back_with_the_clock)
 {

@@ -626,7 +626,9 @@ WORKER_TEST(test_wrong_arguments_change_nothing)
         "adopt | w w g 30000000 {} _ 0 1 default | _ _ g 30000000 {} _ 0 1 default", "reap",
         "reap | w | w 30000000 | w 30000000 3 5 | w 0 3 5 9 | w -5 3 5 9 | w nan 3 5 9 | w 0.5 3 5 9",
         "reap w 30000000 | 0 5 9 | x 5 9 | 3 -1 9 | 3 5 x", "reap v 30000000 3 5 9", "drained",
-        "drained -1 default", "queue_match", "queue_match | 0 10 | x 10 * | -1 10 * | 0 0 * | 0 1001 *",
+        "drained -1 default", "match_names",
+        "match_names | queues 0 10 | queues x 10 * | types -1 10 * | queues 0 0 * | types 0 1001 * | limits "
+        "0 10 *",
         "drained | x default | 2 default | nan default"));
     turns_check();
 }

@@ -163,6 +163,37 @@ TEST_WITH(test_a_worker_of_many_types_drains, begin, NULL)
     assert_int_equal((int)number_of("status", "types.t890.done"), 3);
 }
 
+static char heard[200]; /* the types that a handler of patterns heard, in their order */
+
+static int tell(struct weir_job *job, void *arg)
+{
+    snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s %s; ", (const char *)arg,
+             weir_job_type(job));
+    return WEIR_DONE;
+}
+
+/* Functions take patterns, too: one is called for each type that no name and no longer pattern takes, and hears which it is. */
+TEST_WITH(test_functions_of_patterns, begin, NULL)
+{
+    const struct weir_worker_options options = {.redis_url = turns.server.url, .executors = 1, .drain = 1};
+    const struct weir_type_options kept = {.keep_s = 60};
+    struct weir_worker *w = weir_worker_new(&options);
+
+    for (const char *const *type = (const char *const[]){"mail.a", "sms", "mail.b", "sms", NULL}; *type;
+         type++)
+        must_run(textf("enqueue %s", *type));
+    heard[0] = '\0';
+    assert_int_equal(weir_worker_handle(w, "*", tell, "all"), 0);
+    assert_int_equal(weir_worker_handle(w, "*", tell, "all"), WEIR_EUSAGE);
+    assert_int_equal(weir_worker_handle(w, "mail.*,fax", tell, "mail"), 0);
+    assert_int_equal(weir_worker_handle(w, "mail.a", tell, "a"), 0);
+    assert_int_equal(weir_worker_type(w, "sm*", &kept), 0);
+    assert_int_equal(weir_worker_run(w), 0);
+    weir_worker_free(w);
+    assert_string_equal(heard, "a mail.a; all sms; mail mail.b; all sms; ");
+    expect_text("2", "ZCARD", PREFIX "kept:sms");
+}
+
 /* ---- When it starts */
 
 /* Worker w is alive, takes t and slow from the default queue, and has so many executors. */

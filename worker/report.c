@@ -66,7 +66,7 @@ void worker_log_minute(struct weir_worker *w)
         return;
     w->report.minute = minute;
     for (int i = 0; i < w->common.handlers->count; i++)
-        types += add_type(&w->common.handlers->at[i], line);
+        types += add_type(w->common.handlers->at[i], line);
     if (types > 0)
         log_line(LOG_LEVEL_INFO, "in the last minute, %d type%s: %s", types, types == 1 ? "" : "s", line);
 }

@@ -258,8 +258,8 @@ static int count_thread_types(const struct weir_worker *w)
 {
     int n = 0;
 
-    for (int i = 0; i < w->common.handlers->count; i++)
-        n += w->common.handlers->at[i].runner->way->run != NULL;
+    for (int i = 0; i < w->common.handlers->word_count; i++)
+        n += w->common.handlers->words[i]->runner->way->run != NULL;
     return n;
 }
 
@@ -382,7 +382,7 @@ static int prepare(struct weir_worker *w)
 {
     if (worker_check(w) != 0)
         return w->error.status;
-    if (w->common.handlers->count == 0)
+    if (w->common.handlers->word_count == 0)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: no handlers; add one with --load or --exec TYPE=COMMAND");
     open_minds(&w->common);

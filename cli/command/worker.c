@@ -127,20 +127,20 @@ static int check_types(struct cli *cli, const struct setting *first)
 
 static int read_handler(struct cli *cli, struct worker_flags *f, const struct setting *first)
 {
-    int before = f->exec.count + f->pipe.count + f->http.count, most = strcmp(first->title, "*") != 0, more;
+    int before = f->exec.count + f->pipe.count + f->http.count, more;
+    bool all = strcmp(first->title, "*") == 0; /* it may have options alone */
     char place[CONFIG_PLACE_SIZE];
 
     if (check_types(cli, first) < 0 ||
         cli_read_section(cli, f->table, first->section, first->title, cli_is_of_type) < 0)
         return cli->error.status;
     more = f->exec.count + f->pipe.count + f->http.count - before;
-    if (more == most)
+    if (more == 1 || (more == 0 && all))
         return 0;
     return error_set(&cli->error, WEIR_ECONFIG, "%.300s: [handler %.100s] has %s", config_place(first, place),
                      first->title,
-                     !most      ? "a handler, and * only has options; name the types"
-                     : more > 1 ? "more than one handler; leave one of exec, pipe and http"
-                                : "no handler; give exec, pipe or http");
+                     more > 1 ? "more than one handler; leave one of exec, pipe and http"
+                              : "no handler; give exec, pipe or http");
 }
 
 /* Behind those of the file, as the last one counts. */

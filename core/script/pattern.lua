@@ -1,5 +1,5 @@
--- pattern: the words by which a worker says what queues it serves: names, and patterns as `mail.*` and `*`: the beginning of names
--- and one `*` at the end.
+-- pattern: the words by which a worker says what queues it serves, and what types it runs: names, and patterns as `mail.*` and `*`: the
+-- beginning of names and one `*` at the end.
 
 local pattern = {}
 

@@ -32,27 +32,26 @@ claim_call.NONE = {} -- not to be written: a table of its own for each would cos
 
 -- ---- The arguments
 
--- Reads the types this worker can run, as a set (`mine`) and a list (`types`), and the set of those that rest now. ARGV[first] is the first name.
+-- Reads the types this worker can run (`mine`, see type_lists), and the set of those names and patterns that rest now. ARGV[first] is the first one.
 -- Returns what is wrong.
 local function read_types(ARGV, c, first)
-    local names, set, digest = {}, {}, ARGV[12]
-    for i = first, #ARGV do
-        names[i - first + 1] = ARGV[i]
-        set[ARGV[i]] = true
+    c.rests = claim_call.NONE
+    if ARGV[12] == '' then
+        c.mine = type_lists.given(ARGV, first)
+        return nil
     end
-    c.mine, c.types, c.rests = set, names, claim_call.NONE
-    if digest == '' then return nil end
-    local list = type_lists.of(c.worker, digest)
-    if not list then return 'unregistered: worker ' .. c.worker .. ' has not named such types' end
-    c.mine, c.types, c.rests = list.set, list.names, set
+    c.mine = type_lists.of(c.worker, ARGV[12])
+    if ARGV[first] then c.rests = type_lists.given(ARGV, first).set end
+    if not c.mine then return 'unregistered: worker ' .. c.worker .. ' has not named such types' end
 end
 
 -- True when the worker can run that type now, found without a table of types. ARGV[first] is the first name.
 function claim_call.names(ARGV, first, name)
-    local at, list = first, ARGV[12] ~= '' and type_lists.of(ARGV[2], ARGV[12])
-    while ARGV[at] and ARGV[at] ~= name do at = at + 1 end
-    if ARGV[12] == '' then return ARGV[at] ~= nil end
-    return list and list.set[name] and not ARGV[at]
+    if ARGV[12] == '' then return type_lists.word(type_lists.given(ARGV, first), name) ~= nil end
+    local list = type_lists.of(ARGV[2], ARGV[12])
+    local word, at = list and type_lists.word(list, name), first
+    while ARGV[at] and ARGV[at] ~= word do at = at + 1 end
+    return word and not ARGV[at]
 end
 
 -- Reads the queues: n to be served, then those that are only asked for. A wide worker asks for hundreds: they count if something is found there.
@@ -239,8 +238,14 @@ function claim_call.open_queue(queue)
     claim_call.states[queue], claim_call.wakes[queue] = claim_call.states[queue] or {}, claim_call.wakes[queue] or {}
 end
 
+-- True when this worker runs that type, and its handler rests.
+function claim_call.is_resting(name) return claim_call.rests[type_lists.word(claim_call.mine, name)] end
+
 -- True when this worker can run jobs of that type now.
-function claim_call.can_run(name) return claim_call.mine[name] and not claim_call.rests[name] end
+function claim_call.can_run(name)
+    local word = type_lists.word(claim_call.mine, name)
+    return word and not claim_call.rests[word]
+end
 
 function claim_call.has_option(letter) return find(claim_call.options, letter, 1, true) ~= nil end
 

@@ -13,7 +13,7 @@ function claim_held.add(s, ticket)
     if not runs.is_run(s.name) then claim.held[#claim.held + 1] = s.name end
     if call('ZADD', P .. 'held:' .. s.queue, us(ticket), s.name) ~= 1 then return end
     bell.ring(s.queue)
-    if claim.rests[s.name] then bell.ring_spare(claim.group) end -- it only rests here: others of the group may run it
+    if claim.is_resting(s.name) then bell.ring_spare(claim.group) end -- it only rests here: others of the group may run it
 end
 
 -- Takes a held type back, now that this worker can run it.
@@ -39,9 +39,9 @@ local PAGE = 1000        -- names in one question
 -- of the list, from `first` on and then from its beginning. all: these are all; where they are too many, each call returns others.
 local function names_to_ask(key)
     local most, count = floor(ASKED_MOST / #claim.all_queues), call('ZCARD', key)
-    local names = claim.types
+    local names = claim.mine.names
     if count == 0 then return {list = names, first = 0, count = 0, all = true} end
-    if count < #names then
+    if count < #names or claim.mine.patterns[1] then
         local first = count > most and now % (count - most) or 0
         names = call('ZRANGE', key, us(first), us(first + most - 1))
         return {list = names, first = 0, count = #names, all = #names == count}

@@ -12,7 +12,7 @@
 --        "misplaced": its type does not live here, and a worker that meets it buries it for that reason. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: blocked_queues body check gate key_pauses lane_names orders partition pattern reasons registry rules types
+-- uses: blocked_queues body check gate key_pauses lane_names orders partition pattern reasons registry rules type_lists types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -59,7 +59,7 @@ end
 local function served(queue, name)
     local resting, latest = 0, nil
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
-        if pattern.serves(registry.words(worker), lane_names.usual_queue(queue)) and registry.runs(worker, name) then
+        if pattern.serves(registry.words(worker), lane_names.usual_queue(queue)) and type_lists.word(type_lists.all(registry.info(worker)), name) then
             local rests, since = orders.rests(registry.instance(registry.info(worker)))
             if not rests then return true end
             resting, latest = resting + 1, max(latest or 0, since or 0)

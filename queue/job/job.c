@@ -26,6 +26,12 @@ bool name_is_valid(const char *name, size_t len)
     return true;
 }
 
+bool word_is_valid(const char *word, size_t len)
+{
+    return len > 1 && word[len - 1] == '*' ? name_is_valid(word, len - 1)
+                                           : name_is_valid(word, len) || (len == 1 && *word == '*');
+}
+
 bool pattern_is(const char *word)
 {
     size_t len = strlen(word);
@@ -33,13 +39,13 @@ bool pattern_is(const char *word)
     return len > 0 && word[len - 1] == '*';
 }
 
-bool pattern_serves(const char *word, struct span queue)
+bool pattern_serves(const char *word, struct span name)
 {
     size_t len = strlen(word);
 
     if (pattern_is(word))
-        return queue.len >= len - 1 && memcmp(queue.at, word, len - 1) == 0;
-    return queue.len == len && memcmp(queue.at, word, len) == 0;
+        return name.len >= len - 1 && memcmp(name.at, word, len - 1) == 0;
+    return name.len == len && memcmp(name.at, word, len) == 0;
 }
 
 /* ---- Reading */

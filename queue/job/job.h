@@ -40,10 +40,11 @@ struct job_view {
 
 /* True for 1 to 128 of [A-Za-z0-9_.-]. */
 bool name_is_valid(const char *name, size_t len);
-/* A worker says by words which queues it serves: names, or patterns, the beginning of names and a * at the end. As
+/* A worker says by words which queues it serves, and which types it runs: names, or patterns, the beginning of names and a * at the end. As
  * core/script/pattern.lua. */
+bool word_is_valid(const char *word, size_t len);
 bool pattern_is(const char *word);
-bool pattern_serves(const char *word, struct span queue);
+bool pattern_serves(const char *word, struct span name);
 
 /* True when the text begins with a byte order mark, as some editors write it. */
 bool json_has_mark(const char *text, size_t len);

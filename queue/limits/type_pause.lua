@@ -18,7 +18,7 @@ local function wrong_words(ARGV, for_us)
 end
 
 local function is_known(name)
-    return call('HEXISTS', P .. 'types', name) == 1 or call('HEXISTS', P .. 'limits', name) == 1 or runs.is_run(name)
+    return call('HEXISTS', P .. 'types', name) == 1 or call('HEXISTS', P .. 'limits', name) == 1 or runs.is_named(name)
 end
 
 local function type_pause(ARGV)

@@ -54,9 +54,6 @@ function registry.types_text(info) return match(info, '"types":%s*(%b[])') or '[
 -- Returns the types, as JSON, whose handlers run in the worker's own process and so can end it; nil: it does not say, and any may.
 function registry.inside_text(info) return match(info, '"inside":%s*(%b[])') end
 
--- True when a worker runs jobs of that type.
-function registry.runs(worker, name) return find(registry.types_text(registry.info(worker)), '"' .. name .. '"', 1, true) ~= nil end
-
 function registry.instance(info) return match(info, '"instance":"([^"]*)"') end
 
 local function is_empty(queue)

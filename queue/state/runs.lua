@@ -1,8 +1,9 @@
 -- runs: the types that workers run. A type that no worker has run for a while is unknown: only then are its jobs buried by a worker
 -- that was started with --unknown dead. Until then they are left to the others.
 --
---   runs  sorted set: type -> until when a worker that runs it is registered, us; of one that no worker ever named: when a claim
---         first met a job of it. `*` -> until when a worker may still be naming types that nobody else has named
+--   runs  sorted set: type, or pattern of types -> until when a worker that runs it is registered, us; of a type that no worker ever named: when a
+--         claim first met a job of it. `*` -> until when a worker may run any type, as it has a pattern for all, or is still naming its
+--         types; `**`: the same of the pattern alone, behind which there is a grace
 --
 -- A worker names its types as it begins, and again with its heartbeats, so each worker that lives keeps them there.
 --
@@ -14,13 +15,14 @@ local KEPT_US = 86400 * 1000000 -- after that the time of a type is forgotten
 local FORGET_MOST = 100       -- types that one heartbeat forgets
 local PAGE = 1000             -- types that one call names: less than 1.5 ms
 
-local NAMING = '*'
+local NAMING, ALL = '*', '**'
 
 local function add(names, first, last, score)
     local members, text = {}, us(score)
     for i = first, last do
         members[#members + 1] = text
         members[#members + 1] = names[i]
+        if names[i] == NAMING then members[#members + 1], members[#members + 2] = text, ALL end
     end
     for i = 1, #members, 4000 do call('ZADD', P .. 'runs', 'GT', unpack(members, i, min(i + 3999, #members))) end
 end
@@ -46,24 +48,29 @@ function runs.follow(names, lease_us, forgets)
     push('ZREM', P .. 'runs', call_safe('ZRANGEBYSCORE', P .. 'runs', '-inf', us(now - KEPT_US), 'LIMIT', '0', us(FORGET_MOST)))
 end
 
-local function is_any_naming()
-    local last = call('ZSCORE', P .. 'runs', NAMING)
-    return last and tonumber(last) > now
+-- Returns until when a worker is registered that runs this type by its name or by a pattern; 0: none ever was.
+local function last_us(name)
+    local last, words = 0, {name, ALL}
+    for i = 1, #name do words[#words + 1] = sub(name, 1, i) .. '*' end
+    for _, till in ipairs(call('ZMSCORE', P .. 'runs', unpack(words))) do last = max(last, tonumber(till or 0)) end
+    return last
 end
+
+local function is_alive(member) return tonumber(call('ZSCORE', P .. 'runs', member) or 0) > now end
+
+-- True when a worker that lives names this type.
+function runs.is_named(name) return is_alive(name) end
 
 -- True when a worker that lives runs this type.
 function runs.is_run(name)
-    if check.wrong_kind('runs', 'zset') then return true end
-    local last = call('ZSCORE', P .. 'runs', name)
-    return last and tonumber(last) > now or is_any_naming() or false
+    return check.wrong_kind('runs', 'zset') ~= nil or last_us(name) > now or is_alive(NAMING)
 end
 
 -- True when no worker has run this type for the grace. For a type that nobody has named that time begins now.
 function runs.is_unknown(name)
     if check.wrong_kind('runs', 'zset') then return false end
-    local last = call('ZSCORE', P .. 'runs', name)
-    if not last then call('ZADD', P .. 'runs', us(now), name) end
-    return last and tonumber(last) + GRACE_US <= now and not is_any_naming() or false
+    if not call('ZSCORE', P .. 'runs', name) then call('ZADD', P .. 'runs', us(now), name) end
+    return last_us(name) + GRACE_US <= now and not is_alive(NAMING)
 end
 
 return runs

@@ -4,12 +4,16 @@
 -- types read a page at a time. A list that is not kept (there are too many, or Redis has forgotten its functions) is read again, all of it,
 -- from what the worker said.
 --
+-- A worker may name patterns beside types (pattern.lua). A name goes before a pattern, a longer pattern before a shorter one.
+--
 --   type_lists.read(info)          -> the digest of the types in what a worker says of itself (registry.info), and their names; in place of
 --                                  the names nil: this call has read enough, call it again
---   type_lists.all(info)           -> their names, all of them
---   type_lists.of(worker, digest)  -> {names = {name, ...}, set = {[name] = true}}; not to be changed; nil: the worker did not name them
+--   type_lists.all(info)           -> their list, all of them: {names = {name or pattern, ...}, set = {[name] = true}, patterns = {longest, ...}}
+--   type_lists.of(worker, digest)  -> the same; not to be changed; nil: the worker did not name them
+--   type_lists.given(words, first) -> the list of such words
+--   type_lists.word(list, name)    -> the name or pattern by which its worker runs that type; nil: it does not
 --
--- uses: registry
+-- uses: pattern registry
 local type_lists = {}
 
 local PAGE = 500    -- names that a call of read() reads: 1 ms
@@ -19,18 +23,29 @@ local MOST = 100000 -- names kept, of all lists: some 10 MB
 local kept, count = {}, 0 -- digest -> list, which has at: where in the text its next name stands; nil: all were read
 
 local function list_of(digest)
-    if not kept[digest] then kept[digest] = {names = {}, set = {}, at = 1} end
+    if not kept[digest] then kept[digest] = {names = {}, set = {}, patterns = {}, at = 1} end
     return kept[digest]
 end
 
+local function is_longer(a, b) return #a > #b end
+
+local function add(list, word)
+    list.names[#list.names + 1], list.set[word] = word, true
+    if not pattern.is(word) then return end
+    list.patterns[#list.patterns + 1] = word
+    sort(list.patterns, is_longer)
+end
+
+local function is_word(text) return is_name(text) or text == '*' or pattern.is(text) and is_name(sub(text, 1, -2)) end
+
 -- Reads some more names of a text, a JSON array; returns how many.
 local function read_on(list, text, most)
-    local names, set, at, found = list.names, list.set, list.at, 0
+    local at, found = list.at, 0
     while at and found < most do
-        local _, last, name = find(text, '"([%w_.-]+)"', at)
-        if is_name(name) then
+        local _, last, word = find(text, '"([%w_.*-]+)"', at)
+        if word and is_word(word) then
             found = found + 1
-            names[#names + 1], set[name] = name, true
+            add(list, word)
         end
         at = last and last + 1
     end
@@ -67,7 +82,7 @@ end
 
 function type_lists.all(info)
     local text = registry.types_text(info)
-    return (read(text, sha1(text), huge)).names
+    return (read(text, sha1(text), huge))
 end
 
 function type_lists.of(worker, digest)
@@ -75,6 +90,20 @@ function type_lists.of(worker, digest)
     if list and not list.at then return list end
     local text = registry.types_text(registry.info(worker))
     return sha1(text) == digest and (read(text, digest, huge)) or nil
+end
+
+function type_lists.given(words, first)
+    local list = {names = {}, set = {}, patterns = {}}
+    for i = first, #words do add(list, words[i]) end
+    return list
+end
+
+function type_lists.word(list, name)
+    if list.set[name] then return name end
+    for i = 1, #list.patterns do
+        if pattern.matches(list.patterns[i], name) then return list.patterns[i] end
+    end
+    return nil
 end
 
 return type_lists

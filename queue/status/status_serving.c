@@ -23,6 +23,17 @@ struct taker {
     int64_t since_us;
 };
 
+/* Marks the types that a word stands for. */
+static void mark_word(const struct status *s, bool *takes, const char *word)
+{
+    const struct type_status *type = word && !pattern_is(word) ? status_type(s, word) : NULL;
+
+    if (type)
+        takes[type - s->types] = true;
+    for (size_t i = 0; word && pattern_is(word) && i < s->type_count; i++)
+        takes[i] |= pattern_serves(word, span_str(s->types[i].name));
+}
+
 /* Marks the types that it says, or shares the marks of the one before it. */
 static bool mark_types(const struct status *s, struct taker *t, const struct taker *before)
 {
@@ -32,12 +43,8 @@ static bool mark_types(const struct status *s, struct taker *t, const struct tak
     }
     t->owner = true;
     t->takes = calloc(s->type_count + 1, sizeof *t->takes);
-    for (size_t i = 0; t->takes && i < json_array_size(t->types); i++) {
-        const struct type_status *type = status_type(s, json_string_value(json_array_get(t->types, i)));
-
-        if (type)
-            t->takes[type - s->types] = true;
-    }
+    for (size_t i = 0; t->takes && i < json_array_size(t->types); i++)
+        mark_word(s, t->takes, json_string_value(json_array_get(t->types, i)));
     return t->takes;
 }
 

@@ -45,9 +45,10 @@ end
 
 -- Marks the jobs that may have ended a worker: they are suspects, and go back as such.
 local function suspect(id, jobs)
-    local inside = registry.inside_text(registry.info(id))
+    local info = registry.info(id)
+    local inside, list = registry.inside_text(info), type_lists.all(info)
     for _, job in ipairs(jobs) do
-        job.suspect = not inside or find(inside, '"' .. job.type .. '"', 1, true) ~= nil
+        job.suspect = not inside or find(inside, '"' .. (type_lists.word(list, job.type) or job.type) .. '"', 1, true) ~= nil
         if job.suspect then job.lane = lane_names.alone(job.lane) end
     end
 end
@@ -163,7 +164,7 @@ local function reap(ARGV)
     end
     local info = registry.info(worker)
     registry.follow(registry.words_in(info), not swept)
-    runs.follow(type_lists.all(info), lease_us, not swept)
+    runs.follow(type_lists.all(info).names, lease_us, not swept)
     reply[4] = reply[4] + (wake.all(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
     if not swept then
         bell.forget()

@@ -1,4 +1,4 @@
-/* The scripts of a turn but claim, which is in turn_claim.c: settle, promote, adopt, reap, heard, drained, queue_match. */
+/* The scripts of a turn but claim, which is in turn_claim.c: settle, promote, adopt, reap, heard, drained, match_names. */
 #include "queue/turn/turn.h"
 
 #include <inttypes.h>
@@ -336,15 +336,16 @@ int drained_reply(const struct redisReply *reply, struct drained *drained, struc
     return 0;
 }
 
-/* ---- queue_match */
+/* ---- match_names */
 
-void match_request(struct args *a, const char *prefix, int64_t now_us, uint64_t cursor, int most,
-                   struct names words)
+void match_request(struct args *a, const char *prefix, int64_t now_us, const char *what, uint64_t cursor,
+                   int most, struct names words)
 {
     char text[24];
 
     snprintf(text, sizeof text, "%" PRIu64, cursor);
-    script_begin(a, "queue_match", prefix, now_us);
+    script_begin(a, "match_names", prefix, now_us);
+    args_add(a, what);
     args_add(a, text);
     args_add_int(a, most);
     add_names(a, words);
@@ -352,7 +353,7 @@ void match_request(struct args *a, const char *prefix, int64_t now_us, uint64_t 
 
 int match_reply(const struct redisReply *reply, struct matched *page, struct error *e)
 {
-    int rc = reply_array(reply, 1, "queue_match", e);
+    int rc = reply_array(reply, 1, "match_names", e);
     struct span cursor;
 
     *page = (struct matched){0};
@@ -360,17 +361,17 @@ int match_reply(const struct redisReply *reply, struct matched *page, struct err
         return rc;
     cursor = span_of(reply->element[0]);
     if (sscanf(cursor.at, "%20" SCNu64, &page->next) != 1)
-        return error_set(e, WEIR_EINTERNAL, "queue_match: its answer has no cursor");
-    if (!(page->queues = calloc(reply->elements, sizeof *page->queues)))
-        return error_no_memory(e, "queue_match");
+        return error_set(e, WEIR_EINTERNAL, "match_names: its answer has no cursor");
+    if (!(page->names = calloc(reply->elements, sizeof *page->names)))
+        return error_no_memory(e, "match_names");
     page->count = reply->elements - 1;
     for (size_t i = 0; i < page->count; i++)
-        page->queues[i] = span_of(reply->element[i + 1]);
+        page->names[i] = span_of(reply->element[i + 1]);
     return 0;
 }
 
 void matched_free(struct matched *page)
 {
-    free(page->queues);
-    page->queues = NULL;
+    free(page->names);
+    page->names = NULL;
 }

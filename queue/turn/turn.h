@@ -269,12 +269,12 @@ struct drained {
 };
 WEIR_CHECKED int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e);
 
-/* Asks for a page of the queues that words stand for, from a cursor on; 0: from the beginning. */
-void match_request(struct args *a, const char *prefix, int64_t now_us, uint64_t cursor, int most,
-                   struct names words);
+/* Asks for a page of the "queues" or "types" that words stand for, from a cursor on; 0: from the beginning. */
+void match_request(struct args *a, const char *prefix, int64_t now_us, const char *what, uint64_t cursor,
+                   int most, struct names words);
 struct matched {
     uint64_t next; /* cursor; 0: that was all */
-    struct span *queues;
+    struct span *names;
     size_t count;
 };
 WEIR_CHECKED int match_reply(const struct redisReply *reply, struct matched *page, struct error *e);

@@ -220,7 +220,7 @@ int fuzz_pipe(const uint8_t *data, size_t size)
     must_hold(loop && handlers && pipe_add(handlers, "t", "/bin/true", IN_FLIGHT, &e) == 0);
     handlers->runners->host = (struct way_host){.loop = loop, .executors = TASKS};
     must_hold(handlers->runners->way->open(handlers->runners, &e) == 0);
-    start_tasks(handlers->at);
+    start_tasks(*handlers->at);
     for (size_t turn = 0; at < end; turn++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *line_end = newline ? newline : end;
 

@@ -13,17 +13,17 @@
 #include "core/script/script.h"
 #include "worker/partition/partition.h"
 
-/* Names the group of workers that are equal to Redis, with the same queues and types: FNV-1a over the names, in any order. */
+/* Names the group of workers that are equal to Redis, with the same queues and words for types: FNV-1a over the names, in any order. */
 static void make_group(struct partition *p)
 {
     uint64_t sum = 0;
 
-    for (int i = 0; i < p->worker->options.queue_count + p->worker->handlers->count; i++) {
+    for (int i = 0; i < p->worker->options.queue_count + p->worker->handlers->word_count; i++) {
         bool queue = i < p->worker->options.queue_count;
         uint64_t hash = queue ? 0xcbf29ce484222325u : 0x84222325cbf29ce4u;
 
         for (const char *c = queue ? p->worker->options.queues[i]
-                                   : p->worker->handlers->types[i - p->worker->options.queue_count];
+                                   : p->worker->handlers->words[i - p->worker->options.queue_count]->type;
              *c; c++)
             hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
         sum += hash;
@@ -37,12 +37,12 @@ static json_t *types_inside(const struct handlers *handlers)
     json_t *types = json_array();
     int count = 0;
 
-    for (int i = 0; i < handlers->count; i++)
-        if (handlers->at[i].runner->way->inside) {
-            json_array_append_new(types, json_string(handlers->types[i]));
+    for (int i = 0; i < handlers->word_count; i++)
+        if (handlers->words[i]->runner->way->inside) {
+            json_array_append_new(types, json_string(handlers->words[i]->type));
             count++;
         }
-    if (count < handlers->count)
+    if (count < handlers->word_count)
         return types;
     json_decref(types);
     return NULL;
@@ -56,8 +56,8 @@ static int make_info(struct partition *p, struct error *e)
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < p->worker->options.queue_count; i++)
         json_array_append_new(queues, json_string(p->worker->options.queues[i]));
-    for (int i = 0; i < p->worker->handlers->count; i++)
-        json_array_append_new(types, json_string(p->worker->handlers->types[i]));
+    for (int i = 0; i < p->worker->handlers->word_count; i++)
+        json_array_append_new(types, json_string(p->worker->handlers->words[i]->type));
     info = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:i, s:o, s:o*, s:o}", "instance",
                      p->worker->instance, "host", host, "pid", (int)getpid(), "executors",
                      p->worker->options.executors, "lease", (double)p->worker->options.lease_us / 1e6,

@@ -66,11 +66,11 @@ static int make_tasks(struct partition *p, const struct claim *claim, struct tas
 
         if (!same(lease->type, type)) {
             type = lease->type;
-            handler = handlers_find(p->worker->handlers, type);
+            handler = handlers_take(p->worker->handlers, type);
             if (p->conditions.trace)
                 limits = limits_of(claim, type);
         }
-        if (!(task = task_new(lease, handler, &p->conditions, limits)))
+        if (!handler || !(task = task_new(lease, handler, &p->conditions, limits)))
             return -1;
         if (lease->slot_us > claim->now_us)
             task->start_us = lease->slot_us + offset_us;
@@ -94,7 +94,7 @@ static int make_tasks(struct partition *p, const struct claim *claim, struct tas
 void claiming_log_waiting(struct partition *p)
 {
     for (size_t i = 0; i < p->answer.held_count; i++)
-        if (!handlers_find(p->worker->handlers, p->answer.held[i]))
+        if (!handlers_word(p->worker->handlers, p->answer.held[i]))
             log_once(&p->worker->logged, LOG_LEVEL_WARN,
                      "jobs of type %.*s wait for a worker that has a handler for it",
                      (int)p->answer.held[i].len, p->answer.held[i].at);
@@ -228,15 +228,16 @@ struct names claiming_queues(const struct partition *p)
     return (struct names){(const char *const *)o->queues, o->wide ? 0 : o->queue_count};
 }
 
-/* Lists the types that rest: their jobs may not come now. */
-static struct names resting_types(struct partition *p)
+/* Lists the words whose handlers rest: jobs of their types may not come now. */
+static struct names resting_words(struct partition *p)
 {
-    struct names types = {p->worker->handlers->resting, 0};
+    const struct handlers *h = p->worker->handlers;
+    struct names resting = {h->resting, 0};
 
-    for (int i = 0; p->worker->resting > types.count && i < p->worker->handlers->count; i++)
-        if (runner_rests(p->worker->handlers->at[i].runner))
-            p->worker->handlers->resting[types.count++] = p->worker->handlers->types[i];
-    return types;
+    for (int i = 0; p->worker->resting > resting.count && i < h->word_count; i++)
+        if (runner_rests(h->words[i]->runner))
+            h->resting[resting.count++] = h->words[i]->type;
+    return resting;
 }
 
 void claiming_pass_duty(struct partition *p)
@@ -258,7 +259,7 @@ void claiming_name_call(struct partition *p, struct claim_call *call)
     if (call->queues.count + call->asked.count == 0) /* the mind picks those of a turn */
         call->queues = claiming_queues(p);
     call->digest = p->session.types_digest;
-    call->types = resting_types(p);
+    call->types = resting_words(p);
 }
 
 void claiming_ask(struct partition *p, struct args *a, struct plan *plan)

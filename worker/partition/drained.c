@@ -56,7 +56,7 @@ static void note_left(struct worker *w)
 }
 
 /* Notes that nothing is left in a partition. A job of another partition may bring something: of several, all must be empty
- * twice in a row, while nothing runs here. */
+ * twice in a row, while nothing runs here. So it is with patterns: that nothing was left is known once no type has come since for them. */
 static void note_empty(struct partition *p)
 {
     struct worker *w = p->worker;
@@ -67,7 +67,8 @@ static void note_empty(struct partition *p)
     }
     p->draining.empty++;
     for (int i = 0; i < w->partition_count; i++)
-        if (w->partitions[i]->draining.empty < (w->partition_count > 1 ? 2 : 1))
+        if (w->partitions[i]->draining.empty <
+            (w->partition_count > 1 || w->handlers->pattern_count > 0 ? 2 : 1))
             return;
     end_drained(w);
 }
@@ -141,12 +142,13 @@ static void ask_types(struct partition *p, struct args *a, struct names queues)
     }
 }
 
-void drained_ask(struct partition *p, struct args *a)
+static void ask_left(struct partition *p, struct args *a)
 {
     const char *page[WIDE_CLAIM];
     struct names queues = claiming_queues(p);
     int first = 0;
 
+    p->worker->minds.type_count = p->worker->handlers->count;
     p->draining.sum = (struct drained){0};
     p->draining.came = 0;
     p->draining.pages = when_drained_pages(&p->mind);
@@ -157,4 +159,59 @@ void drained_ask(struct partition *p, struct args *a)
         first += queues.count;
         ask_types(p, a, queues);
     }
+}
+
+/* ---- The types of patterns */
+
+#define MATCH_MOST 500 /* types that a call looks at */
+
+static void ask_types_of_patterns(struct partition *p, struct args *a, uint64_t cursor);
+
+/* Takes the types of a page, and asks for the next one; behind the last one, what is left. */
+static void hear_types(struct partition *p, const struct matched *page)
+{
+    struct handlers *handlers = p->worker->handlers;
+    int known = handlers->count;
+    bool all = true;
+    struct args a;
+
+    for (size_t i = 0; i < page->count; i++)
+        all &= handlers_take(handlers, page->names[i]) != NULL;
+    if (handlers->count > known || !all)
+        note_left(p->worker);
+    args_init(&a);
+    if (page->next)
+        ask_types_of_patterns(p, &a, page->next);
+    else
+        ask_left(p, &a);
+    args_free(&a);
+}
+
+static void on_types(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    struct matched page;
+    struct error e;
+
+    if (reply && match_reply(reply, &page, &e) != 0) {
+        request_refused(p, &e);
+    } else if (reply) {
+        hear_types(p, &page);
+        matched_free(&page);
+    }
+    request_answered(p);
+}
+
+static void ask_types_of_patterns(struct partition *p, struct args *a, uint64_t cursor)
+{
+    match_request(a, p->prefix, -1, "types", cursor, MATCH_MOST, handlers_patterns(p->worker->handlers));
+    request_send(p, a, on_types);
+}
+
+void drained_ask(struct partition *p, struct args *a)
+{
+    if (p->worker->handlers->pattern_count > 0)
+        ask_types_of_patterns(p, a, 0);
+    else
+        ask_left(p, a);
 }

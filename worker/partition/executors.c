@@ -4,7 +4,7 @@
 
 static bool rests(const struct worker *w)
 {
-    return w->resting == w->handlers->count;
+    return w->resting == w->handlers->word_count;
 }
 
 static void look(struct partition *p, const struct pool_load *load)

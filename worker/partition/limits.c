@@ -46,6 +46,7 @@ static void on_known(void *arg, const struct redisReply *reply)
 void limits_learn(struct partition *p, struct args *a)
 {
     p->limits.newer = false;
+    p->limits.types = p->worker->handlers->count;
     rate_known_request(a, p->prefix, -1, &p->limits.known, p->session.birth,
                        handlers_types(p->worker->handlers));
     request_send(p, a, on_known);
@@ -101,7 +102,8 @@ void limits_are_old(struct partition *p)
 
 void limits_hear_revision(struct partition *p, struct span newest)
 {
-    p->limits.newer = known_limits_are_older(&p->limits.known, newest);
+    p->limits.newer =
+        known_limits_are_older(&p->limits.known, newest) || p->limits.types < p->worker->handlers->count;
 }
 
 bool limits_must_learn(const struct partition *p)

@@ -11,6 +11,7 @@ struct limits_here {
     struct known_limits known; /* limits of the types that it runs */
     bool old;                  /* Redis may have older ones, or none */
     bool newer;                /* it may have newer ones */
+    int types;                 /* for how many types it asked last */
 };
 
 /* Notes that Redis may have lost limits, or have older ones. */

@@ -21,7 +21,7 @@ static void hear_page(struct partition *p, const struct matched *page)
     bool all = true;
 
     for (size_t i = 0; i < page->count; i++)
-        all &= wide_learn(p->mind.wide, page->queues[i]);
+        all &= wide_learn(p->mind.wide, page->names[i]);
     if (wide_count(p->mind.wide) > known)
         partition_claim_soon(p, false);
     if (!all)
@@ -56,6 +56,6 @@ void match_ask(struct partition *p, struct args *a)
 {
     struct names words = {p->worker->options.queues, p->worker->options.queue_count};
 
-    match_request(a, p->prefix, -1, p->matching.cursor, PAGE_MOST, words);
+    match_request(a, p->prefix, -1, "queues", p->matching.cursor, PAGE_MOST, words);
     request_send(p, a, on_matched);
 }

@@ -57,7 +57,6 @@ int partition_open(struct partition *p, struct error *e)
 
     if ((o->wide || o->queue_count > 1) && !(p->mind.wide = wide_new(o->queues, o->queue_count)))
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
-    counts_open(&p->recording.counts, p->worker->handlers->count);
     if (adoption_describe(p, e) != 0)
         return e->status;
     if (o->trace_file && !(p->conditions.trace = trace_open(o->trace_file, e)))

@@ -14,14 +14,14 @@
 /* A worker that leaves sends so many records; each takes Redis 3 ms, and others are served between them. */
 #define RECORDS_MOST 100
 
-/* The number of a type; one that no counts have: its handler was replaced, and the type has none now. */
+/* The number of a type; below 0: its handler was replaced, and the type has none now. */
 static int type_of(const struct partition *p, const struct handler *handler)
 {
     const struct handlers *now = p->worker->handlers;
 
-    if (handler < now->at || handler >= now->at + now->count)
+    if (handler->number >= now->count || handler != now->at[handler->number])
         handler = handlers_find(now, span_str(handler->type));
-    return handler ? (int)(handler - now->at) : now->count;
+    return handler ? handler->number : -1;
 }
 
 int recording_renumber(struct partition *p, const struct handlers *before)
@@ -30,9 +30,9 @@ int recording_renumber(struct partition *p, const struct handlers *before)
 
     if (!numbers)
         return WEIR_EINTERNAL;
-    for (int i = 0; before->at && i < before->count; i++)
-        numbers[i] = type_of(p, &before->at[i]);
-    counts_renumber(&p->recording.counts, numbers, p->worker->handlers->count);
+    for (int i = 0; i < before->count; i++)
+        numbers[i] = type_of(p, before->at[i]);
+    counts_renumber(&p->recording.counts, numbers);
     free(numbers);
     return 0;
 }
@@ -114,7 +114,6 @@ void task_count_end(struct task *task)
                                           [END_DEAD] = COUNT_DEAD,
                                           [END_CANCELLED] = COUNT_CANCELLED};
     struct partition *p = task->conditions->partition;
-    struct handlers *now = p->worker->handlers;
     int64_t begun_us = atomic_load(&task->begun_us);
     int type = type_of(p, task->handler);
 
@@ -123,8 +122,8 @@ void task_count_end(struct task *task)
         count_back(task);
     if (atomic_load(&task->asked) == ASKED_LOST || task->end == END_BACK || task->end == END_INTERRUPTED)
         return;
-    if (type < now->count)
-        now->at[type].ended[task->end]++;
+    if (type >= 0)
+        p->worker->handlers->at[type]->ended[task->end]++;
     counts_end(&p->recording.counts, type, ends[task->end], begun_us ? task->finished_us - begun_us : -1,
                task->reason);
 }

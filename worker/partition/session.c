@@ -82,19 +82,19 @@ void session_is_renewing(struct partition *p)
     p->session.beat_us = clock_boot_us();
 }
 
-/* Joins as many types as fit. */
+/* Joins as many types and patterns as fit. */
 static size_t join_types(const struct handlers *handlers, char *text, size_t size)
 {
     size_t len = 0;
 
-    for (int i = 0; i < handlers->count; i++) {
-        size_t more = strlen(handlers->types[i]) + (i > 0);
+    for (int i = 0; i < handlers->word_count; i++) {
+        size_t more = strlen(handlers->words[i]->type) + (i > 0);
 
         if (len + more > size)
             break;
         if (i > 0)
             text[len++] = ',';
-        memcpy(text + len, handlers->types[i], more - (i > 0));
+        memcpy(text + len, handlers->words[i]->type, more - (i > 0));
         len += more - (i > 0);
     }
     return len;

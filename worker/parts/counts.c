@@ -46,12 +46,6 @@ struct type_counts {
     size_t held_by_len;
 };
 
-void counts_open(struct counts *c, int type_count)
-{
-    c->types = calloc((size_t)type_count + 1, sizeof *c->types);
-    c->type_count = c->types ? type_count : 0;
-}
-
 static void free_type(struct type_counts *t)
 {
     if (t)
@@ -59,14 +53,27 @@ static void free_type(struct type_counts *t)
     free(t);
 }
 
-void counts_renumber(struct counts *c, const int *numbers, int type_count)
+/* Makes room for a type of that number. false: out of memory, or it has none. */
+static bool has_room(struct counts *c, int type)
+{
+    struct type_counts **types = c->types;
+
+    if (type >= c->type_count && (types = reallocarray(types, (size_t)type + 1, sizeof *types))) {
+        c->types = types;
+        while (c->type_count <= type)
+            types[c->type_count++] = NULL;
+    }
+    return type >= 0 && types;
+}
+
+void counts_renumber(struct counts *c, const int *numbers)
 {
     struct counts before = *c;
 
-    counts_open(c, type_count);
-    c->next_type = 0;
+    c->types = NULL;
+    c->type_count = c->next_type = 0;
     for (int i = 0; i < before.type_count; i++)
-        if (numbers[i] >= 0 && numbers[i] < c->type_count)
+        if (before.types[i] && has_room(c, numbers[i]))
             c->types[numbers[i]] = before.types[i];
         else
             free_type(before.types[i]);
@@ -86,9 +93,11 @@ void counts_free(struct counts *c)
 
 static struct type_counts *type_of(struct counts *c, int type)
 {
-    if (type < c->type_count && !c->types[type])
+    if (!has_room(c, type))
+        return NULL;
+    if (!c->types[type])
         c->types[type] = calloc(1, sizeof **c->types);
-    return type < c->type_count ? c->types[type] : NULL;
+    return c->types[type];
 }
 
 /* ---- Limits */

@@ -15,6 +15,7 @@ enum count_end { COUNT_DONE, COUNT_RETRIED, COUNT_DEAD, COUNT_CANCELLED, COUNT_T
 /* doc/design-operations.md says when slots count as lost, and why. */
 enum count_lost { LOST_NO_JOB, LOST_NO_EXECUTOR, LOST_HELD, LOST_LATE, LOST_WHYS };
 
+/* All zero at first. */
 struct counts {
     struct type_counts **types; /* by the number of the type; NULL: nothing of it was counted */
     int type_count;
@@ -24,10 +25,8 @@ struct counts {
     bool some;                 /* something was counted */
 };
 
-/* Makes counts, which are all zero before, for types with numbers below type_count. */
-void counts_open(struct counts *c, int type_count);
 /* The types have other numbers: numbers[i] is that of the one that was i; below 0: it is gone, and so are its counts. */
-void counts_renumber(struct counts *c, const int *numbers, int type_count);
+void counts_renumber(struct counts *c, const int *numbers);
 void counts_free(struct counts *c);
 /* Notes which limits hold a type from now on: "limit=rules|limit=rules", as a claim answers it. */
 void counts_hold(struct counts *c, int type, struct span limits);

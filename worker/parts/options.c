@@ -9,7 +9,7 @@
 
 /* Options of a type stand here, which may have no handler yet. */
 struct type_options {
-    char type[129];
+    char type[130]; /* or a pattern */
     struct weir_type_options options;
 };
 
@@ -22,15 +22,6 @@ struct type_options {
 #define LEASE_S 30.0
 #define LEASE_LEAST_S 1.0
 #define GRACE_S 25.0
-
-static bool is_queue_or_pattern(const char *word)
-{
-    size_t len = strlen(word);
-
-    if (pattern_is(word))
-        return len == 1 || name_is_valid(word, len - 1);
-    return name_is_valid(word, len);
-}
 
 static int read_queue(struct options *o, char *word, struct error *e)
 {
@@ -49,7 +40,7 @@ static int read_queue(struct options *o, char *word, struct error *e)
         o->weighted = true;
         o->weights[i] = (int)n;
     }
-    if (!is_queue_or_pattern(word))
+    if (!word_is_valid(word, strlen(word)))
         return error_set(e, WEIR_EUSAGE,
                          "worker: '%.64s' is not a valid queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a "
                          "pattern with one * "
@@ -157,22 +148,33 @@ static int check_times(const char *types, const struct weir_type_options *o, str
     return 0;
 }
 
+/* Says how far a word reaches: a type least of all, a short pattern farther than a long one. */
+static int reach(const char *word)
+{
+    return pattern_is(word) ? 1000 - (int)strlen(word) : 0;
+}
+
+/* Adds a row behind those whose words reach as far or farther: what is given for fewer types counts. */
 static int add_row(struct options *o, struct span type, const struct weir_type_options *given,
                    struct error *e)
 {
-    struct type_options *types;
+    struct type_options *types, row = {.type = ""};
+    int at;
 
-    if (!name_is_valid(type.at, type.len) && !(type.len == 1 && *type.at == '*'))
+    if (!word_is_valid(type.at, type.len))
         return error_set(
             e, WEIR_EUSAGE,
             "worker: options of '%.*s', which is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -, "
-            "with commas between types, or * for all",
+            "with commas between types, or a pattern, as mail.* or *",
             (int)(type.len < 64 ? type.len : 64), type.at);
     if (!(types = realloc(o->types, (size_t)(o->type_count + 1) * sizeof *types)))
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
     o->types = types;
-    types[o->type_count] = (struct type_options){.options = *given};
-    memcpy(types[o->type_count++].type, type.at, type.len);
+    row.options = *given;
+    memcpy(row.type, type.at, type.len);
+    for (at = o->type_count++; at > 0 && reach(types[at - 1].type) < reach(row.type); at--)
+        types[at] = types[at - 1];
+    types[at] = row;
     return 0;
 }
 
@@ -199,21 +201,44 @@ static void apply(const struct weir_type_options *o, struct handler *handler)
     }
 }
 
+/* True when the options of one word are also for another: all that it stands for is among what the first one does. */
+static bool covers(const char *word, const char *other)
+{
+    return pattern_is(word) ? strncmp(word, other, strlen(word) - 1) == 0 : strcmp(word, other) == 0;
+}
+
+/* Makes options of its own possible for what a wider pattern takes: it becomes a word of the worker, too. */
+static int add_word(const char *word, struct handlers *handlers, struct error *e)
+{
+    const struct handler *taker = NULL;
+    bool any = strcmp(word, "*") == 0;
+
+    for (int i = 0; i < handlers->word_count; i++) {
+        const struct handler *other = handlers->words[i];
+
+        if (strcmp(other->type, word) == 0)
+            return 0;
+        if (covers(other->type, word) && (!taker || strlen(other->type) > strlen(taker->type)))
+            taker = other;
+        any |= covers(word, other->type);
+    }
+    if (taker)
+        return handlers_add_word(handlers, taker->runner, span_str(word)) ? 0 : error_no_memory(e, "worker");
+    if (any)
+        return 0;
+    return error_set(e, WEIR_EUSAGE,
+                     "worker: options of type %s, which has no handler here; add one, or leave them out",
+                     word);
+}
+
 int options_spread(const struct options *o, struct handlers *handlers, struct error *e)
 {
     for (int i = 0; i < o->type_count; i++)
-        for (int k = 0; strcmp(o->types[i].type, "*") == 0 && k < handlers->count; k++)
-            apply(&o->types[i].options, &handlers->at[k]);
-    for (int i = 0; i < o->type_count; i++) {
-        const struct type_options *t = &o->types[i];
-        struct handler *handler = handlers_find(handlers, span_str(t->type));
-
-        if (handler)
-            apply(&t->options, handler);
-        else if (strcmp(t->type, "*") != 0)
-            return error_set(
-                e, WEIR_EUSAGE,
-                "worker: options of type %s, which has no handler here; add one, or leave them out", t->type);
-    }
+        if (add_word(o->types[i].type, handlers, e) < 0)
+            return e->status;
+    for (int i = 0; i < o->type_count; i++)
+        for (int k = 0; k < handlers->word_count; k++)
+            if (covers(o->types[i].type, handlers->words[k]->type))
+                apply(&o->types[i].options, handlers->words[k]);
     return 0;
 }

@@ -37,10 +37,10 @@ struct options {
 
 /* Reads options into a struct that is all zero. On failure, too, options_free() frees what it holds. */
 WEIR_CHECKED int options_read(struct options *o, const struct weir_worker_options *given, struct error *e);
-/* types: one, several with commas between, or *. */
+/* types: one type or pattern, or several with commas between. */
 WEIR_CHECKED int options_add_type(struct options *o, const char *types, const struct weir_type_options *given,
                                   struct error *e);
-/* Gives each handler the options of its type. */
+/* Gives each handler the options of its type. Types and patterns that have options become words of the handler whose pattern takes them. */
 WEIR_CHECKED int options_spread(const struct options *o, struct handlers *handlers, struct error *e);
 void options_free(struct options *o);
 

@@ -26,9 +26,16 @@ void handlers_free(struct handlers *h)
         runner->way->free(runner->state);
         free(runner);
     }
+    for (int i = 0; i < h->word_count; i++)
+        if (pattern_is(h->words[i]->type))
+            free(h->words[i]);
+    for (int i = 0; i < h->count; i++)
+        free(h->at[i]);
+    free(h->words);
     free(h->at);
     free(h->types);
     free(h->resting);
+    free(h->patterns);
     free(h);
 }
 
@@ -37,63 +44,139 @@ struct names handlers_types(const struct handlers *h)
     return (struct names){h->types, h->count};
 }
 
+struct names handlers_patterns(const struct handlers *h)
+{
+    return (struct names){h->patterns, h->pattern_count};
+}
+
+static bool is_called(const struct handler *handler, struct span type)
+{
+    return strlen(handler->type) == type.len && memcmp(handler->type, type.at, type.len) == 0;
+}
+
 struct handler *handlers_find(const struct handlers *h, struct span type)
 {
     for (int i = 0; i < h->count; i++)
-        if (strlen(h->at[i].type) == type.len && memcmp(h->at[i].type, type.at, type.len) == 0)
-            return &h->at[i];
+        if (is_called(h->at[i], type))
+            return h->at[i];
     return NULL;
 }
 
-/* Checks the types of a new runner, and counts them. */
-static int check_types(const struct handlers *h, const char *types, int *count, struct error *e)
+struct handler *handlers_word(const struct handlers *h, struct span type)
 {
-    for (const char *at = types; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        const struct span type = {at, strcspn(at, ",")};
+    struct handler *longest = NULL;
 
-        if (!name_is_valid(type.at, type.len))
+    for (int i = 0; i < h->word_count; i++) {
+        struct handler *word = h->words[i];
+
+        if (is_called(word, type))
+            return word;
+        if (pattern_serves(word->type, type) && (!longest || strlen(word->type) > strlen(longest->type)))
+            longest = word;
+    }
+    return longest;
+}
+
+/* Checks the words of a new runner. */
+static int check_words(const struct handlers *h, const char *words, struct error *e)
+{
+    for (const char *at = words; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const struct span word = {at, strcspn(at, ",")};
+        const struct handler *other;
+
+        if (!word_is_valid(word.at, word.len))
             return error_set(e, WEIR_EUSAGE,
-                             "handler: '%.*s' is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -, and a "
-                             "comma between types",
-                             (int)(type.len < 64 ? type.len : 64), type.at);
-        for (const char *other = types; other < at; other = strchr(other, ',') + 1)
-            if (strcspn(other, ",") == type.len && memcmp(other, at, type.len) == 0)
-                return error_set(e, WEIR_EUSAGE, "handler: type %.*s stands twice in %.200s", (int)type.len,
-                                 at, types);
-        if (handlers_find(h, type))
+                             "handler: '%.*s' is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -, or a "
+                             "pattern with one * at "
+                             "its end, as mail.* or *, and a comma between types",
+                             (int)(word.len < 64 ? word.len : 64), word.at);
+        for (const char *before = words; before < at; before = strchr(before, ',') + 1)
+            if (strcspn(before, ",") == word.len && memcmp(before, at, word.len) == 0)
+                return error_set(e, WEIR_EUSAGE, "handler: type %.*s stands twice in %.200s", (int)word.len,
+                                 at, words);
+        other = handlers_word(h, word);
+        if (other && is_called(other, word))
             return error_set(e, WEIR_EUSAGE, "handler: type %.*s has a handler already; leave one out",
-                             (int)type.len, at);
-        ++*count;
+                             (int)word.len, at);
     }
     return 0;
 }
 
-/* Makes room for more handlers. false: out of memory. */
-static bool make_room(struct handlers *h, int more)
+/* Returns a list with room for one more than count, which grows at each power of two. NULL: out of memory. */
+static void *with_room(void *list, int count, size_t size)
 {
-    size_t count = (size_t)h->count + (size_t)more;
-    struct handler *at = realloc(h->at, count * sizeof *at);
-
-    if (at)
-        h->at = at;
-    free(h->types);
-    free(h->resting);
-    h->types = calloc(count, sizeof *h->types);
-    h->resting = calloc(count, sizeof *h->resting);
-    for (int i = 0; at && h->types && i < h->count; i++)
-        h->types[i] = at[i].type;
-    return at && h->types && h->resting;
+    return count & (count - 1) ? list : realloc(list, (count ? 2 * (size_t)count : 1) * size);
 }
 
-int handlers_add(struct handlers *h, const char *types, const struct way *way, void *state, struct error *e)
+/* Gives a type a handler as another one. NULL: out of memory. */
+static struct handler *add_type(struct handlers *h, const struct handler *as, struct span type)
 {
-    size_t size = strlen(types) + 1;
-    struct runner *runner = NULL;
-    int count = 0, status = check_types(h, types, &count, e);
+    struct handler **at = with_room(h->at, h->count, sizeof *at), *handler;
+    const char **types = with_room(h->types, h->count, sizeof *types);
 
-    if (status == 0 && make_room(h, count))
-        runner = calloc(1, sizeof *runner + size);
-    if (status == 0 && !runner)
+    h->at = at ? at : h->at;
+    h->types = types ? types : h->types;
+    if (!at || !types || !(handler = calloc(1, sizeof *handler)))
+        return NULL;
+    *handler = (struct handler){.number = h->count,
+                                .runner = as->runner,
+                                .timeout_us = as->timeout_us,
+                                .keep_us = as->keep_us,
+                                .backoff_first_us = as->backoff_first_us,
+                                .backoff_most_us = as->backoff_most_us};
+    memcpy(handler->type, type.at, type.len);
+    h->at[h->count] = handler;
+    h->types[h->count++] = handler->type;
+    return handler;
+}
+
+struct handler *handlers_take(struct handlers *h, struct span type)
+{
+    struct handler *handler = handlers_find(h, type);
+    const struct handler *word = handler ? NULL : handlers_word(h, type);
+
+    return word ? add_type(h, word, type) : handler;
+}
+
+static struct handler *add_pattern(struct handlers *h, struct runner *runner, struct span word)
+{
+    const char **patterns = with_room(h->patterns, h->pattern_count, sizeof *patterns);
+    struct handler *handler = NULL;
+
+    h->patterns = patterns ? patterns : h->patterns;
+    if (!patterns || !(handler = calloc(1, sizeof *handler)))
+        return NULL;
+    handler->runner = runner;
+    memcpy(handler->type, word.at, word.len);
+    h->patterns[h->pattern_count++] = handler->type;
+    return handler;
+}
+
+struct handler *handlers_add_word(struct handlers *h, struct runner *runner, struct span word)
+{
+    struct handler **words = with_room(h->words, h->word_count, sizeof *words), *handler;
+    const char **resting = with_room(h->resting, h->word_count, sizeof *resting);
+
+    h->words = words ? words : h->words;
+    h->resting = resting ? resting : h->resting;
+    if (!words || !resting)
+        return NULL;
+    handler = word.at[word.len - 1] == '*' ? add_pattern(h, runner, word)
+                                           : add_type(h, &(struct handler){.runner = runner}, word);
+    if (!handler)
+        return NULL;
+    h->words[h->word_count++] = handler;
+    runner->count++;
+    return handler;
+}
+
+int handlers_add(struct handlers *h, const char *words, const struct way *way, void *state, struct error *e)
+{
+    size_t size = strlen(words) + 1;
+    struct runner *runner = NULL;
+    int status = check_words(h, words, e);
+
+    if (status == 0 && !(runner = calloc(1, sizeof *runner + size)))
         status = error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     if (status != 0) {
         way->free(state);
@@ -102,35 +185,28 @@ int handlers_add(struct handlers *h, const char *types, const struct way *way, v
     runner->next = h->runners;
     runner->way = way;
     runner->state = state;
-    runner->count = count;
-    memcpy(runner->types, types, size);
+    memcpy(runner->types, words, size);
     h->runners = runner;
-    for (const char *at = types; count > 0; count--, at += strcspn(at, ",") + 1) {
-        struct handler *handler = &h->at[h->count++];
-
-        *handler = (struct handler){.runner = runner};
-        memcpy(handler->type, at, strcspn(at, ","));
-        h->types[h->count - 1] = handler->type;
-    }
+    for (const char *at = words; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (!handlers_add_word(h, runner, (struct span){at, strcspn(at, ",")}))
+            return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     return 0;
 }
 
 int handlers_keep(struct handlers *to, const struct handlers *from, struct error *e)
 {
-    for (int i = 0; i < from->count; i++) {
-        const struct handler *kept = &from->at[i];
+    for (int i = 0; i < from->word_count; i++) {
+        const struct handler *kept = from->words[i], *other;
 
         if (!kept->runner->way->inside)
             continue;
-        if (handlers_find(to, span_str(kept->type)))
+        other = handlers_word(to, span_str(kept->type));
+        if (other && is_called(other, span_str(kept->type)))
             return error_set(e, WEIR_EUSAGE, "handler: type %s is that of a loaded function; leave it out",
                              kept->type);
-        if (!make_room(to, 1))
+        if (!handlers_add_word(to, kept->runner, span_str(kept->type)))
             return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
-        to->at[to->count] = (struct handler){.runner = kept->runner};
-        strcpy(to->at[to->count].type, kept->type);
-        to->types[to->count] = to->at[to->count].type;
-        to->count++;
+        kept->runner->count--; /* the word takes the place of the kept one */
     }
     return 0;
 }
@@ -145,10 +221,10 @@ int handlers_retire(struct handlers *from, struct handlers *to)
     int rested = 0;
 
     for (int i = 0; i < from->count; i++) {
-        struct handler *now = handlers_find(to, span_str(from->at[i].type));
+        struct handler *now = handlers_take(to, span_str(from->at[i]->type));
 
         if (now)
-            memcpy(now->ended, from->at[i].ended, sizeof now->ended);
+            memcpy(now->ended, from->at[i]->ended, sizeof now->ended);
     }
     for (struct runner *r, **at = &from->runners; (r = *at);) {
         if (r->way->inside) {
@@ -170,7 +246,7 @@ int handlers_retire(struct handlers *from, struct handlers *to)
 static bool has_ended(const struct handlers *h)
 {
     for (int i = 0; i < h->count; i++)
-        if (atomic_load(&h->at[i].tasks) > 0)
+        if (atomic_load(&h->at[i]->tasks) > 0)
             return false;
     for (const struct runner *r = h->runners; r; r = r->next)
         if (r->way->lives && r->way->lives(r))

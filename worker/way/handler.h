@@ -1,4 +1,7 @@
-/* Handlers: which type is run by which runner, with which options; and running one task. */
+/* Handlers: which type is run by which runner, with which options; and running one task.
+ *
+ * A worker names words: types, and patterns as mail.* and *. A type that is no word gets a handler when its first job comes: a copy of that of the longest
+ * pattern that stands for it. */
 #ifndef WORKER_WAY_HANDLER_H
 #define WORKER_WAY_HANDLER_H
 
@@ -49,12 +52,13 @@ struct runner {
     void *state; /* belongs to the way */
     struct way_host host;
     struct rest rest;
-    int count;    /* of its types */
-    char types[]; /* "mail,sms", as it was added */
+    int count;    /* of its words */
+    char types[]; /* "mail,sms.*", as it was added */
 };
 
 struct handler {
-    char type[129];
+    char type[130]; /* or a pattern, which no task has */
+    int number;     /* its place among the types */
     struct runner *runner;
     int64_t timeout_us, keep_us;               /* 0: none */
     int64_t ended[END_KINDS];                  /* jobs since the worker last logged them, by the loop */
@@ -66,10 +70,15 @@ struct handler {
 struct handlers {
     struct handlers *next;  /* of those that were replaced */
     struct runner *runners; /* every runner once, the last one added first */
-    struct handler *at;
+    struct handler **words; /* those that were added: of types, which are in at too, and of patterns */
+    int word_count;
+    struct handler **
+        at; /* of types: those that were added, and behind them those that patterns have taken; a task points there */
     int count;
-    const char **types;       /* at[i].type, for struct names */
-    const char **resting;     /* has room for all types */
+    const char **types;    /* at[i]->type, for struct names */
+    const char **resting;  /* has room for all words */
+    const char **patterns; /* those of the words */
+    int pattern_count;
     struct identity identity; /* of all endpoints */
 };
 
@@ -82,12 +91,20 @@ WEIR_CHECKED int handlers_keep(struct handlers *to, const struct handlers *from,
 int handlers_retire(struct handlers *from, struct handlers *to);
 /* Frees those of a list of replaced ones that no task has any more, and of which nothing lives on. On the loop. */
 void handlers_free_ended(struct handlers **list);
-/* Adds a runner for a type, or for several with commas between, and takes over its state, which is freed after a failure. WEIR_EUSAGE: no valid type, a
- * type that has a handler. */
-WEIR_CHECKED int handlers_add(struct handlers *h, const char *types, const struct way *way, void *state,
+/* Adds a runner for a word, or for several with commas between, and takes over its state, which is freed after a failure. WEIR_EUSAGE: neither a type
+ * nor a pattern, or one that has a handler. */
+WEIR_CHECKED int handlers_add(struct handlers *h, const char *words, const struct way *way, void *state,
                               struct error *e);
+/* Adds another word for a runner. NULL: out of memory. */
+struct handler *handlers_add_word(struct handlers *h, struct runner *runner, struct span word);
 struct names handlers_types(const struct handlers *h);
+struct names handlers_patterns(const struct handlers *h);
+/* Finds the handler of a type that has one so far. */
 struct handler *handlers_find(const struct handlers *h, struct span type);
+/* Finds the word that stands for a type: its name, else the longest pattern. NULL: none does. */
+struct handler *handlers_word(const struct handlers *h, struct span type);
+/* Returns the handler of a type, which gets one now if a pattern stands for it. NULL: none does, or out of memory. */
+struct handler *handlers_take(struct handlers *h, struct span type);
 
 /* Splits a command at the blanks that stand in no quotes; a NULL ends the words; to be freed, at once. NULL and *e: there is none, or one that only
  * a shell could read (WEIR_EUSAGE), no such program (WEIR_ECONFIG). */
