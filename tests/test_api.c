@@ -147,7 +147,7 @@ TEST_WITH(test_one_job_is_looked_for_a_part_at_a_time, serving_flush, NULL)
     http_request(serving.where, "GET", "/jobs?q=id:none", "", NULL, &serving.reply);
     assert_non_null(strstr(serving.reply.body, "<div data-look-on>"));
     assert_non_null(strstr(serving.reply.body, "None so far."));
-    serving_refused("GET", "/api/jobs/first?cursor=0,0,nowhere,", "", NULL, 400,
+    serving_refused("GET", "/api/jobs/first?cursor=MCwwLG5vd2hlcmUs", "", NULL, 400,
                     "not one; take it as the page before gave it");
     serving_refused("GET", "/api/jobs/first/why?cursor=x", "", NULL, 400,
                     "not one; take it as the page before gave it");

@@ -435,7 +435,7 @@ WORKER_TEST(test_a_page_says_how_far_it_looked)
         must(job_list_page(w, turns.now_us, &s, NULL, &mosts[i], &last));
         assert_in_range(answer_int(last, "looked_at"), 1, 1000);
         assert_int_equal(answer_int(last, "of"), 1200);
-        assert_non_null(strstr(answer_text(last, "next"), ",0,queue:default,"));
+        assert_in_range(strlen(answer_text(last, "next")), 8, 60); /* a person may copy it */
     }
 }
 
@@ -480,8 +480,19 @@ WORKER_TEST(test_a_search_looks_only_where_its_jobs_may_be)
     }
 }
 
+/* The cursor of these words; the test's until the next call. */
+static const char *sealed(const char *words)
+{
+    static json_t *cursor;
+
+    json_decref(cursor);
+    cursor = job_cursor_seal(words);
+    return json_string_value(cursor);
+}
+
 SCENE_TEST(test_wrong_cursors_are_refused)
 {
+    static const char *const unsealed[] = {"0,0", "MCww=", "MCww,"};
     static const char *const wrong[] = {"",     "x",         "1", "1,2,", "0,99", "0,0,queue:default",
                                         "-1,0", "0,0 later,"};
     static const char *const impossible[] = {"0,0,nowhere,",        "0,0,limits,",
@@ -491,9 +502,10 @@ SCENE_TEST(test_wrong_cursors_are_refused)
                                              "0,0,later,1:x",       "0,0,later,1:9999999999999999",
                                              "0,0,queue:default,x", "0,0,queue:default,1:2",
                                              "0,0,active:w,x+1",    "0,0,active:w,99999999999999999999"};
-    static const char *const strange[] = {"0,0,dead,5:9",     "0,0,dead,-inf:0",   "0,3",
-                                          "0,0,queue:no,7",   "0,0,parked,",       "0,0,finished,",
-                                          "0,0,queues:ring,", "0,0,queues:lanes,", "0,0,active:none,12+3"};
+    static const char *const strange[] = {
+        "0,0,dead,5:9",        "0,0,dead,-inf:0", "0,0,,3",        "0,0,,99",          "0,3",
+        "0,0,queue:no,7",      "0,0,parked,",     "0,0,finished,", "0,0,queues:ring,", "0,0,queues:lanes,",
+        "0,0,active:none,12+3"};
     const struct job_bounds most = {.looked_at = 500, .jobs = 10};
     struct job_search s = search_of("");
 
@@ -501,23 +513,30 @@ SCENE_TEST(test_wrong_cursors_are_refused)
     for (size_t i = 0; i < COUNT(wrong); i++) {
         json_t *page;
 
-        assert_int_equal(job_list_page(w, turns.now_us, &s, wrong[i], &most, &page), WEIR_EINPUT);
+        assert_int_equal(job_list_page(w, turns.now_us, &s, sealed(wrong[i]), &most, &page), WEIR_EINPUT);
         assert_null(page);
         assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
     }
+    for (size_t i = 0; i < COUNT(unsealed); i++) {
+        json_t *page;
+
+        assert_int_equal(job_list_page(w, turns.now_us, &s, unsealed[i], &most, &page), WEIR_EINPUT);
+    }
     for (size_t i = 0; i < COUNT(strange); i++) {
         json_decref(last);
-        must(job_list_page(w, turns.now_us, &s, strange[i], &most, &last));
+        must(job_list_page(w, turns.now_us, &s, sealed(strange[i]), &most, &last));
     }
     json_decref(last);
     last = NULL;
     for (size_t i = 0; i < COUNT(impossible); i++) {
         json_t *page;
 
-        assert_int_equal(job_list_page(w, turns.now_us, &s, impossible[i], &most, &page), WEIR_EINPUT);
+        assert_int_equal(job_list_page(w, turns.now_us, &s, sealed(impossible[i]), &most, &page),
+                         WEIR_EINPUT);
         assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
         s = search_of("id:a");
-        assert_int_equal(job_actions(w, turns.now_us, &s, "run", impossible[i], &most, &page), WEIR_EINPUT);
+        assert_int_equal(job_actions(w, turns.now_us, &s, "run", sealed(impossible[i]), &most, &page),
+                         WEIR_EINPUT);
         assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
     }
 }

@@ -392,8 +392,8 @@ static void list_jobs(const struct side *s, const char *search, int limit, char 
                 order[count] = rows[count];
                 assert_true(++count < 200);
             }
-        at = strstr(said.err, "--from '");
-        snprintf(cursor, sizeof cursor, "%.*s", at ? (int)strcspn(at + 8, "'") : 0, at ? at + 8 : "");
+        at = strstr(said.err, "--from ");
+        snprintf(cursor, sizeof cursor, "%.*s", at ? (int)strcspn(at + 7, "\n") : 0, at ? at + 7 : "");
     } while (*cursor);
     qsort(order, (size_t)count, sizeof *order, by_text);
     *out = '\0';

@@ -768,9 +768,7 @@ STAGE_TEST(test_how_its_last_runs_ended)
     assert_non_null(strstr(o.out, "\"state\":\"waiting\""));
     assert_non_null(strstr(o.out, "\"state\":\"dead\""));
 
-    snprintf(line, sizeof line, "%s", stage_key(s, "id:"));
-    strcat(line, gone);
-    stage_do(s, "DEL", line);
+    stage_do(s, "DEL", stage_key(s, "id:%s", gone));
     snprintf(line, sizeof line, "job show %s", gone); /* that it was enqueued is known all the same */
     assert_int_equal(weir(s, line), 66);
     assert_non_null(strstr(o.err, "no such job here any more"));

@@ -80,7 +80,7 @@ static void print_rest(const json_t *page)
     size_t count = json_array_size(json_object_get(page, "jobs"));
 
     if (*next)
-        output_to(stderr, "%s; looked at %s of %s; go on with --from '%s'\n",
+        output_to(stderr, "%s; looked at %s of %s; go on with --from %s\n",
                   counted((int64_t)count, "job", shown),
                   grouped((uint64_t)json_int_of(page, "looked_at"), looked),
                   grouped((uint64_t)json_int_of(page, "of"), of), next);

@@ -13,8 +13,51 @@
 #define SLOW_PAGE_MOST 250 /* of which the body is decoded */
 #define ROWS_MOST 100      /* of a page */
 #define ENOUGH 1           /* ends a walk */
+#define BEGINNING "MCww"   /* "0,0" */
 
-/* ---- Cursors: "<looked at>,<partition>[,<place>,<from>]..." */
+/* ---- Cursors: "<looked at>,<partition>[,<place>,<from>]..." in base64, which no shell and no address reads otherwise */
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+json_t *job_cursor_seal(const char *words)
+{
+    char *token = malloc(strlen(words) * 4 / 3 + 2), *to = token;
+    unsigned bits = 0, have = 0;
+    json_t *sealed;
+
+    for (; token && *words; words++) {
+        bits = bits << 8 | (unsigned char)*words;
+        for (have += 8; have >= 6;)
+            *to++ = digits[bits >> (have -= 6) & 63];
+    }
+    if (have > 0)
+        *to++ = digits[bits << (6 - have) & 63];
+    sealed = token ? json_stringn(token, (size_t)(to - token)) : NULL;
+    free(token);
+    return sealed;
+}
+
+/* Returns the words of a cursor, which are the caller's; NULL: it is none, or out of memory. */
+static char *unseal(const char *token)
+{
+    char *words = malloc(strlen(token) + 1), *to = words;
+    unsigned bits = 0, have = 0;
+    const char *digit;
+
+    for (; words && *token && (digit = strchr(digits, *token)); token++) {
+        bits = bits << 6 | (unsigned)(digit - digits);
+        have += 6;
+        if (have >= 8)
+            *to++ = (char)(bits >> (have -= 8) & 255);
+    }
+    if (words)
+        *to = '\0';
+    if (*token) {
+        free(words);
+        return NULL;
+    }
+    return words;
+}
 
 static json_t *add_word(json_t *cursor, const char *word)
 {
@@ -28,14 +71,16 @@ json_t *job_cursor(const struct weir *w, const json_t *page, int64_t looked_at)
 {
     const json_t *next = json_object_get(page, "next");
     int partition = w->at;
-    json_t *cursor;
+    json_t *cursor, *sealed;
 
     if (json_array_size(next) == 0 && ++partition >= client_count(w))
         return NULL;
     cursor = json_sprintf("%" PRId64 ",%d", looked_at, partition);
     for (size_t i = 0; i < json_array_size(next); i++)
         cursor = add_word(cursor, json_string_value(json_array_get(next, i)));
-    return cursor;
+    sealed = cursor ? job_cursor_seal(json_string_value(cursor)) : NULL;
+    json_decref(cursor);
+    return sealed;
 }
 
 /* Reads the words behind the first two; an even number of them. */
@@ -58,15 +103,17 @@ static json_t *read_place(const char *text)
 
 int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t *looked_at, struct error *e)
 {
-    const char *at = cursor ? cursor : "0,0";
+    char *words = unseal(cursor ? cursor : BEGINNING);
+    const char *at = words;
     int64_t number = 0;
     bool good;
 
     *place = NULL;
-    good = number_read(&at, JOB_BOUND_MOST, looked_at) && *at++ == ',' &&
+    good = words && number_read(&at, JOB_BOUND_MOST, looked_at) && *at++ == ',' &&
            number_read(&at, PARTITIONS_MOST - 1, &number) && (*at == ',' || *at == '\0');
     if (good)
         *place = read_place(at);
+    free(words);
     *partition = (int)number;
     return *place ? 0 : job_cursor_judge(WEIR_EINPUT, cursor, e);
 }

@@ -41,6 +41,8 @@ WEIR_CHECKED int job_list_measure(struct weir *w, int64_t now_us, const struct j
 
 /* Makes the cursor behind a page of a walk over partitions; NULL: nothing is left, or out of memory. */
 json_t *job_cursor(const struct weir *w, const json_t *page, int64_t looked_at);
+/* Makes the cursor of these words, which tests write; NULL: out of memory. */
+json_t *job_cursor_seal(const char *words);
 /* Where a cursor begins: a partition, a place (the caller's, NULL: its beginning), and what was looked at before. */
 WEIR_CHECKED int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t *looked_at,
                                  struct error *e);

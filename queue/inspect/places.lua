@@ -6,7 +6,7 @@
 -- their tails, so that none is passed over while others leave at the head. `later` is read from the job that is due first, `dead` and `kept` from
 -- the one that ended last.
 --
---   place: '' (the first: names the others), finished, queues:<kind> (names <kind>:<queue> of all queues), queue:<queue>,
+--   place: '' (the first: names the others; from: the last so many of them), finished, queues:<kind> (names <kind>:<queue> of all queues), queue:<queue>,
 --          wake:<queue> (names the gates at which types wait), wait:<queue>/<gate> and held:<queue> (name the rings of their types),
 --          ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more, and asleep:<queue>/<gate>
 --          where many sleep at one), lane:<lane>,
@@ -522,7 +522,7 @@ local function name_lanes()
     name_for_queues('sleep')
 end
 
-local function name_places()
+local function name_all()
     local only = visitor.only
     if only.id and may_be('finished') then name_place('finished') end
     if may_be('waiting', 'held') then name_for_queues('queue') end
@@ -536,6 +536,12 @@ local function name_places()
     if may_be('scheduled', 'retry') then name_place('later') end
     if may_be('dead') then name_place('dead') end
     if only.states and may_be('finished') and not only.id then name_place(only.type and 'kept:' .. only.type or 'kinds') end
+end
+
+local function name_places(_, _, from)
+    name_all()
+    local behind = #named - 2 * (tonumber(from) or #named)
+    if behind > 0 then named = {unpack(named, behind + 1)} end
     return ''
 end
 
@@ -601,8 +607,26 @@ function places.looked() return looked end
 
 function places.bytes() return load.all - load.left end
 
-function places.words(stack)
-    local list = {}
+-- How many of the places that the first one names are at the bottom of a stack, untouched.
+local function count_untouched(stack)
+    named = {}
+    name_all()
+    local count = 0
+    while stack[2 * count + 1] and stack[2 * count + 2] == '' and stack[2 * count + 1] == named[#named - 1 - 2 * count] do count = count + 1 end
+    return count
+end
+
+-- Those at its bottom are named by the first place.
+local function shortened(stack)
+    local count = count_untouched(stack)
+    if count < 2 then return stack end
+    local short = {'', us(count)}
+    for i = 2 * count + 1, #stack do short[#short + 1] = stack[i] end
+    return short
+end
+
+function places.words(full)
+    local list, stack = {}, shortened(full)
     for i = #stack - 1, 1, -2 do
         list[#list + 1] = stack[i]
         list[#list + 1] = stack[i + 1]
