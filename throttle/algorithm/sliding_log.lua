@@ -4,7 +4,7 @@
 -- "delta_us*slots;", oldest first, each so long after the one before, the first after origin. That is about 7 bytes a
 -- start at 1,000/s, 13 at most; count is at most 10,000, and the log is written at each take: for higher counts there
 -- is sliding-window. What is over is only forgotten from the front, what is new only added behind, so the middle is
--- never read. The functions are described in rules.lua.
+-- read only where another rule takes the log over. The functions are described in rules.lua.
 -- uses: exact
 
 local sliding_log = {}
@@ -62,6 +62,16 @@ local function entry(g, pos)
     local _, _, delta, slots, after = find(g.log, '^(%d+)%*?(%d*);()', pos)
     if not delta then return nil end
     return tonumber(delta), slots == '' and 1 or tonumber(slots), after
+end
+
+function sliding_log.is_torn(g)
+    local left, pos = g.used, g.pos
+    while pos <= #g.log do
+        local delta, slots, after = entry(g, pos)
+        if not is_whole(delta) then return true end
+        left, pos = left - slots, after
+    end
+    return left ~= 0
 end
 
 -- Forgets the starts that are over by that time: nothing starts before it any more.
