@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/client/reply.h"
+#include "core/script/script.h"
 
 /* ---- Bytes that are not UTF-8. Jansson refuses them. So each byte above 127 is read as the character of that
  * number, and becomes a byte again in the document. */
@@ -176,6 +177,18 @@ int client_ask(struct weir *w, const char *script, struct args *a, json_t **answ
     freeReplyObject(reply);
     args_free(a);
     return status;
+}
+
+int client_ask_words(struct weir *w, int64_t now_us, const char *script, const char *const *words,
+                     json_t **answer)
+{
+    struct args a;
+
+    args_init(&a);
+    script_begin(&a, script, w->prefix, now_us);
+    for (; *words; words++)
+        args_add(&a, *words);
+    return client_ask(w, script, &a, answer);
 }
 
 bool client_ask_ahead(struct weir *w, struct args *a)

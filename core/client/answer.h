@@ -16,6 +16,11 @@
  * after a failure, which is in w->error. */
 WEIR_CHECKED int client_ask(struct weir *w, const char *script, struct args *a, json_t **answer);
 
+/* Asks a script whose arguments are those words, ended by NULL. now_us < 0: Redis's time. */
+WEIR_CHECKED int client_ask_words(struct weir *w, int64_t now_us, const char *script,
+                                  const char *const *words, json_t **answer);
+#define ASK_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 /* Do client_ask() in two steps, for a script that changes nothing: Redis works while the caller does something else. What was sent (true) is
  * under way: w makes no call of another kind before all answers are taken, which come in the order of the calls. false: it was lost, and
  * can be asked again by client_ask, whose connection is then a new one. */

@@ -12,6 +12,8 @@ static void write_call(const struct pages *p, const json_t *page, struct args *a
 
     args_init(a);
     script_begin(a, p->script, p->w->prefix, p->now_us);
+    for (size_t i = 0; p->words && p->words[i]; i++)
+        args_add(a, p->words[i]);
     if (p->ask)
         p->ask(a, p->arg);
     for (size_t i = 0; i < json_array_size(place); i++) {

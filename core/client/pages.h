@@ -16,8 +16,9 @@ struct pages {
     const char *script;
     int64_t now_us; /* < 0: Redis's time */
     void *arg;      /* of both */
-    /* Adds the arguments of a call, but for the place; NULL: none. */
-    void (*ask)(struct args *a, void *arg);
+    /* The arguments of each call, but for the place, ended by NULL; NULL: none, but for what ask adds. */
+    const char *const *words;
+    void (*ask)(struct args *a, void *arg); /* NULL: nothing */
     /* Takes a page. 0 goes on; anything else ends the walk, which returns it. */
     int (*take)(const json_t *page, void *arg);
     bool here; /* only the partition that calls go to */

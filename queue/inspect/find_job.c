@@ -10,7 +10,7 @@
 #include "throttle/key.h"
 #include "throttle/limit.h"
 
-#define PAGE_MOST 500 /* entries, 2 ms in the middle of a million; fewer where they are large */
+#define PAGE_MOST "500" /* entries, 2 ms in the middle of a million; fewer where they are large */
 #define LOOKS 2
 #define NEAR_PAGES 2 /* from where a job was seen on; beyond them it is not sought there */
 #define ENDS 1       /* a walk */
@@ -18,8 +18,9 @@
 struct search {
     struct weir *w;
     const char *id;
-    int pages;        /* that may still be taken; below 0: all */
-    int64_t until_us; /* clock_mono_us(); 0: it may take any time */
+    const char *words[3]; /* of each call */
+    int pages;            /* that may still be taken; below 0: all */
+    int64_t until_us;     /* clock_mono_us(); 0: it may take any time */
     int64_t looked_at;
     bool known;         /* it was enqueued, a day ago at most */
     json_t *job, *next; /* next: a cursor, when the time was over */
@@ -122,14 +123,6 @@ static void read_wait(json_t *job)
 
 /* ---- Going through */
 
-static void ask_page(struct args *a, void *arg)
-{
-    const struct search *s = arg;
-
-    args_add(a, s->id);
-    args_add_int(a, PAGE_MOST);
-}
-
 static int take_page(const json_t *page, void *arg)
 {
     struct search *s = arg;
@@ -147,11 +140,13 @@ static int take_page(const json_t *page, void *arg)
 
 static struct pages pages_of(struct search *s, int64_t now_us)
 {
+    s->words[0] = s->id;
+    s->words[1] = PAGE_MOST;
     return (struct pages){.w = s->w,
                           .script = "find_job",
                           .now_us = now_us,
                           .arg = s,
-                          .ask = ask_page,
+                          .words = s->words,
                           .take = take_page,
                           .rests = true};
 }

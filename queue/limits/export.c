@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/client/pages.h"
 #include "core/script/script.h"
 
 struct exported {
@@ -9,33 +10,20 @@ struct exported {
     int64_t now_us;
 };
 
-static int read_partition(struct weir *w, void *arg)
+static int take_page(const json_t *page, void *arg)
 {
     struct exported *all = arg;
-    json_t *answer = NULL, *next = NULL;
-    int status;
 
-    do {
-        struct args a;
-
-        args_init(&a);
-        script_begin(&a, "rate_export", w->prefix, -1);
-        for (size_t i = 0; i < json_array_size(next); i++)
-            args_add(&a, json_string_value(json_array_get(next, i)));
-        json_decref(answer);
-        status = client_ask(w, "rate_export", &a, &answer);
-        json_array_extend(all->rows, json_object_get(answer, "rows"));
-        all->now_us = answer_int_or(answer, "now", all->now_us);
-        next = json_object_get(answer, "next");
-    } while (status == 0 && json_array_size(next) == 2);
-    json_decref(answer);
-    return status;
+    json_array_extend(all->rows, json_object_get(page, "rows"));
+    all->now_us = answer_int_or(page, "now", all->now_us);
+    return 0;
 }
 
 int rate_export(struct weir *w, json_t **rows, int64_t *now_us)
 {
     struct exported all = {.rows = json_array()};
-    int status = client_look_at_all(w, read_partition, &all);
+    int status = pages_walk(
+        &(struct pages){.w = w, .script = "rate_export", .now_us = -1, .arg = &all, .take = take_page});
 
     if (status < 0) {
         json_decref(all.rows);

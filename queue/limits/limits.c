@@ -151,22 +151,18 @@ static void forget_twins(struct limits *limits)
     limits->count = kept;
 }
 
-static void ask_page(struct args *a, void *arg)
-{
-    (void)arg;
-    args_add(a, "limits");
-}
-
 void limits_begin(struct weir *w, int64_t now_us, struct limits *out, struct limits_asking *asking,
                   struct pages *pages)
 {
+    static const char *const words[] = {"limits", NULL};
+
     *out = (struct limits){0};
     *asking = (struct limits_asking){w, out};
     *pages = (struct pages){.w = w,
                             .script = "rate_list",
                             .now_us = now_us,
                             .arg = asking,
-                            .ask = ask_page,
+                            .words = words,
                             .take = take_page,
                             .here = true,
                             .ahead = true};

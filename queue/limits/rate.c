@@ -19,18 +19,7 @@
 /* A change takes so many calls: each checks 200 types, and all begin anew when a limit is changed meanwhile. */
 #define CALLS_MOST 20000
 
-/* Names that rate_list finds. */
-struct names {
-    const char *what;
-    json_t *found;
-};
-
-static void ask_names(struct args *a, void *arg)
-{
-    args_add(a, ((const struct names *)arg)->what);
-}
-
-/* A row begins with its name. */
+/* Adds the names of a page of rate_list: each row begins with one. */
 static int add_names(const json_t *page, void *arg)
 {
     const json_t *rows = json_object_get(page, "raw");
@@ -38,31 +27,32 @@ static int add_names(const json_t *page, void *arg)
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const char *row = json_string_value(json_array_get(rows, i));
 
-        json_array_append_new(((struct names *)arg)->found, json_stringn_nocheck(row, strcspn(row, "\n")));
+        json_array_append_new(arg, json_stringn_nocheck(row, strcspn(row, "\n")));
     }
     return 0;
 }
 
 int rate_none(struct weir *w, const char *what, const char *name, const char *else_do)
 {
-    struct names all = {strcmp(what, "type") == 0 ? "types" : "limits", json_array()};
-    int status = pages_walk(&(struct pages){.w = w,
-                                            .script = "rate_list",
-                                            .now_us = -1,
-                                            .arg = &all,
-                                            .ask = ask_names,
-                                            .take = add_names,
-                                            .here = true});
-    size_t count = status == 0 ? json_array_size(all.found) : 0;
+    json_t *found = json_array();
+    int status =
+        pages_walk(&(struct pages){.w = w,
+                                   .script = "rate_list",
+                                   .now_us = -1,
+                                   .arg = found,
+                                   .words = ASK_WORDS(strcmp(what, "type") == 0 ? "types" : "limits"),
+                                   .take = add_names,
+                                   .here = true});
+    size_t count = status == 0 ? json_array_size(found) : 0;
     const char **names = calloc(count + 1, sizeof *names), *likely;
 
     for (size_t i = 0; names && i < count; i++)
-        names[i] = json_string_value(json_array_get(all.found, i));
+        names[i] = json_string_value(json_array_get(found, i));
     likely = names ? likely_word(name, names) : NULL;
     error_set(&w->error, WEIR_ENOTFOUND, "%s %s: there is none; %s%s%s", what, name,
               likely ? "did you mean " : else_do, likely ? likely : "", likely ? "?" : "");
     free((void *)names);
-    json_decref(all.found);
+    json_decref(found);
     return w->error.status;
 }
 
@@ -542,12 +532,8 @@ static int read_log(struct weir *w, void *arg)
 {
     struct reading_log *log = arg;
     json_t *answer;
-    struct args a;
-    int status;
+    int status = client_ask_words(w, -1, "rate_log", ASK_WORDS(NULL), &answer);
 
-    args_init(&a);
-    script_begin(&a, "rate_log", w->prefix, -1);
-    status = client_ask(w, "rate_log", &a, &answer);
     if (status == 0 && !(add_log(log, json_object_get(answer, "changes")) &&
                          (!log->all || add_log(log, json_object_get(answer, "acts")))))
         status = error_no_memory(&w->error, "rate");
