@@ -2,7 +2,7 @@
 #include "core/client/pages.h"
 #include "core/script/script.h"
 #include "queue/job/stamp.h"
-#include "queue/status/status_merge.h"
+#include "queue/status/status_parts.h"
 #include "tests/client.h"
 #include "tests/test.h"
 #include "view/status.h"

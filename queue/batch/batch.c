@@ -14,10 +14,9 @@
 #include "core/script/script.h"
 #include "queue/inspect/job_act.h"
 #include "queue/limits/rate.h"
+#include "queue/status/status_parts.h"
 
-#define PAGE 500          /* jobs set aside that one script looks at */
-#define LIVELY_US 2000000 /* a batch whose counts move is marked every second */
-#define MARKS_MOST_US 10000000
+#define PAGE "500"      /* jobs set aside that one script looks at */
 #define NAMES_MOST 1000 /* of other batches that a name may be close to */
 #define LISTED "weir batch list names them"
 
@@ -69,18 +68,6 @@ static void read_types(const char *text, struct batch *out)
     }
 }
 
-/* Since the mark before last, which is one to two seconds old while jobs end. */
-static double rate_of(const json_t *row, int64_t ended, int64_t now_us)
-{
-    int64_t mark_us = answer_int(row, "mark_us"), last_us = answer_int(row, "last_us");
-    bool lively = now_us - mark_us < LIVELY_US && last_us > 0 && now_us - last_us < MARKS_MOST_US;
-    int64_t since_us = lively ? last_us : mark_us, before = answer_int(row, lively ? "last" : "mark");
-
-    if (mark_us == 0 || now_us <= since_us)
-        return 0;
-    return (double)positive(ended - before) / ((double)(now_us - since_us) / 1e6);
-}
-
 static enum batch_phase phase_of(const struct batch *b, const json_t *row)
 {
     if (answer_int(row, "cancel"))
@@ -113,7 +100,7 @@ void batch_row(const json_t *row, int64_t now_us, struct batch *out)
                           .finish_us = -1};
     ended = out->done + out->dead + out->cancelled;
     out->left = positive(out->total - ended);
-    out->rate = rate_of(row, ended, now_us);
+    out->rate = status_rate(row, ended, now_us);
     snprintf(out->name, sizeof out->name, "%s", answer_text(row, "name"));
     read_follower(answer_text(row, "then"), out);
     read_types(answer_text(row, "types"), out);
@@ -157,13 +144,6 @@ static const char *const phases[] = {[BATCH_RUNNING] = "running",
 const char *batch_phase_name(enum batch_phase phase)
 {
     return phases[phase];
-}
-
-static void begin(struct weir *w, struct args *a, const char *script, const char *name)
-{
-    args_init(a);
-    script_begin(a, script, w->prefix, -1);
-    args_add(a, name);
 }
 
 struct names_of {
@@ -233,35 +213,20 @@ static int ask_change(struct weir *w, const struct change *c, enum batch_phase *
     return status;
 }
 
-struct running {
-    const char *worker;
-    struct batch *batch;
-};
-
-static void ask_running(struct args *a, void *arg)
-{
-    const struct running *r = arg;
-
-    args_add(a, r->batch->name);
-    args_add(a, r->worker);
-}
-
 static int add_running(const json_t *page, void *arg)
 {
-    ((struct running *)arg)->batch->running += answer_int(page, "running");
+    ((struct batch *)arg)->running += answer_int(page, "running");
     return 0;
 }
 
 /* Adds those of one worker to out->running. */
 static int count_running(struct weir *w, const char *worker, struct batch *out)
 {
-    struct running running = {worker, out};
-
     return pages_walk(&(struct pages){.w = w,
                                       .script = "batch_running",
                                       .now_us = -1,
-                                      .arg = &running,
-                                      .ask = ask_running,
+                                      .arg = out,
+                                      .words = ASK_WORDS(out->name, worker),
                                       .take = add_running,
                                       .here = true});
 }
@@ -278,11 +243,8 @@ int batch_read(struct weir *w, const char *name, struct batch *out)
     if (client_at(w, 0) < 0)
         return w->error.status;
     do {
-        struct args a;
-
         json_decref(answer);
-        begin(w, &a, "batch_show", name);
-        status = client_ask(w, "batch_show", &a, &answer);
+        status = client_ask_words(w, -1, "batch_show", ASK_WORDS(name), &answer);
     } while (!json_object_get(answer, "batch") && client_at_next(w, &status));
     if (!status && !json_object_get(answer, "batch"))
         status = no_batch(w, name);
@@ -300,7 +262,6 @@ int batch_read(struct weir *w, const char *name, struct batch *out)
 }
 
 struct each {
-    const char *which;
     int (*take)(const struct batch *b, void *arg);
     void *arg;
 };
@@ -321,18 +282,13 @@ static int take_list(const json_t *page, void *arg)
     return status;
 }
 
-static void ask_list(struct args *a, void *arg)
-{
-    args_add(a, ((const struct each *)arg)->which);
-}
-
 int batch_each(struct weir *w, bool aside, int (*take)(const struct batch *b, void *arg), void *arg)
 {
     return pages_walk(&(struct pages){.w = w,
                                       .script = "batch_list",
                                       .now_us = -1,
-                                      .arg = &(struct each){aside ? "aside" : "all", take, arg},
-                                      .ask = ask_list,
+                                      .arg = &(struct each){take, arg},
+                                      .words = ASK_WORDS(aside ? "aside" : "all"),
                                       .take = take_list,
                                       .rows = "batches",
                                       .by = "created"});
@@ -374,12 +330,9 @@ static int drop_aside(struct weir *w, const char *name, int64_t *dropped)
     *dropped = 0;
     do {
         json_t *answer;
-        struct args a;
 
         before = left;
-        begin(w, &a, "batch_drop", name);
-        args_add_int(&a, PAGE);
-        status = client_ask(w, "batch_drop", &a, &answer);
+        status = client_ask_words(w, -1, "batch_drop", ASK_WORDS(name, PAGE), &answer);
         *dropped += answer_int(answer, "dropped");
         left = answer_int(answer, "aside");
         json_decref(answer);
@@ -438,7 +391,7 @@ static void ask_resume(struct args *a, const char *prefix, const struct change *
 {
     script_begin(a, c->script, prefix, -1);
     args_add(a, c->name);
-    args_add_int(a, PAGE);
+    args_add(a, PAGE);
     job_add_seed(a);
 }
 

@@ -12,8 +12,7 @@
 #include "queue/inspect/job_act.h"
 #include "queue/job/job.h"
 #include "queue/limits/rate.h"
-#include "queue/status/status_merge.h"
-#include "queue/status/status_serving.h"
+#include "queue/status/status_parts.h"
 
 #define PAGE_MOST 350   /* jobs of a page: each costs some commands when it ends */
 #define QUEUES_MOST 100 /* of one queue_rows */

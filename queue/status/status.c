@@ -2,10 +2,7 @@
 
 #include <stdlib.h>
 
-#include "queue/status/status_merge.h"
-#include "queue/status/status_outlook.h"
-#include "queue/status/status_rows.h"
-#include "queue/status/status_serving.h"
+#include "queue/status/status_parts.h"
 
 /* ---- Workers */
 

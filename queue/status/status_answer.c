@@ -1,4 +1,4 @@
-#include "queue/status/status_answer.h"
+#include "queue/status/status_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

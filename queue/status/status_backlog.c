@@ -1,4 +1,4 @@
-#include "queue/status/status_backlog.h"
+#include "queue/status/status_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,10 @@
-#include "queue/status/status_merge.h"
+#include "queue/status/status_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/client/answer.h"
-#include "queue/status/status_type.h"
 
 static int by_name(const void *a, const void *b)
 {

@@ -1,4 +1,4 @@
-#include "queue/status/status_outlook.h"
+#include "queue/status/status_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "queue/status/forecast.h"
-#include "queue/status/status_backlog.h"
 #include "queue/status/waits.h"
 
 /* Reads the limits of a type that exist, that of its own name (NULL: there is none) first. */

@@ -1,9 +1,7 @@
-#include "queue/status/status_rows.h"
+#include "queue/status/status_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "queue/status/status_type.h"
 
 #define UNIT_US 10000 /* of the times of first jobs */
 

@@ -1,12 +1,10 @@
-#include "queue/status/status_serving.h"
+#include "queue/status/status_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/number.h"
 #include "queue/job/job.h"
-#include "queue/status/status_merge.h"
-#include "queue/status/status_rows.h"
 
 static bool is_resting(const char *order)
 {

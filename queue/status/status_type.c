@@ -1,4 +1,4 @@
-#include "queue/status/status_type.h"
+#include "queue/status/status_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +26,15 @@ int64_t type_number(const struct type_status *type, size_t at)
     return n;
 }
 
-/* Returns the starts a second since the mark before last, which is one to two seconds old while the type runs. */
-static double rate_now(const json_t *counts, int64_t now_us)
+double status_rate(const json_t *marks, int64_t count, int64_t now_us)
 {
-    int64_t mark_us = answer_int(counts, "mark_us"), last_us = answer_int(counts, "last_us");
+    int64_t mark_us = answer_int(marks, "mark_us"), last_us = answer_int(marks, "last_us");
     bool lively = now_us - mark_us < 2000000 && last_us > 0 && now_us - last_us < 10000000;
-    int64_t since_us = lively ? last_us : mark_us, before = answer_int(counts, lively ? "last" : "mark");
-    int64_t started =
-        answer_int(counts, "pulled") + answer_int(counts, "served") - answer_int(counts, "unstarted");
+    int64_t since_us = lively ? last_us : mark_us, before = answer_int(marks, lively ? "last" : "mark");
 
     if (mark_us == 0 || now_us <= since_us)
         return 0;
-    return (double)positive(started - before) / ((double)(now_us - since_us) / 1e6);
+    return (double)positive(count - before) / ((double)(now_us - since_us) / 1e6);
 }
 
 static void use_counters(struct type_status *t, const json_t *counts, int64_t now_us)
@@ -58,7 +55,7 @@ static void use_counters(struct type_status *t, const json_t *counts, int64_t no
     t->running = positive(pulled + served - t->done - t->retried - t->dead - answer_int(counts, "back"));
     t->parked = positive(parked + answer_int(counts, "returned") - served);
     t->aside = positive(answer_int(counts, "set_aside"));
-    t->rate_now = rate_now(counts, now_us);
+    t->rate_now = status_rate(counts, pulled + served - answer_int(counts, "unstarted"), now_us);
 }
 
 static struct keyless read_keyless(const json_t *row)
