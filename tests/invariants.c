@@ -644,19 +644,23 @@ static void free_check(struct check *c)
     free(c->jobs);
 }
 
+#define READS_MOST 6 /* a busy machine may take longer for all keys than one request waits */
+
 static struct redisReply *read_all(struct redis *r, const char *prefix, struct error *e)
 {
     struct redisReply *reply = NULL;
     struct args a = {0};
+    int reads = 0, rc;
 
     args_add(&a, "EVAL");
     args_add(&a, snapshot_text);
     args_add(&a, "1");
     args_add(&a, prefix);
-    if (redis_call(r, &a, &reply, NULL, e) != 0)
-        reply = NULL;
+    do
+        rc = redis_call(r, &a, &reply, NULL, e);
+    while (rc != 0 && redis_is_silent(r) && ++reads < READS_MOST);
     args_free(&a);
-    return reply;
+    return rc == 0 ? reply : NULL;
 }
 
 struct snapshot *snapshot_read(struct redis *r, const char *prefix, struct error *e)
