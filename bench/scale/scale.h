@@ -4,7 +4,7 @@
  *
  *   events.c   what happens next
  *   store.c    Redis: one call after the other, each with its cost; who waits for its bells
- *   agent.c    workers: an agent for each of their partitions
+ *   agent.c    workers: an agent for each of their partitions; executors.c: their tasks; link.c: what they send and hear
  *   run.c      a run: jobs, faults
  *   worlds.c   random worlds: what always holds
  *   main.c     options, the table */
