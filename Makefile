@@ -113,7 +113,7 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 # What commands share, without the commands.
-$(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/print/color cli/print/terminal view/format view/hidden view/output view/stream view/write)
+$(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/print/color cli/print/terminal view/format view/hidden view/output view/pause view/stream view/text view/waits view/write)
 
 # The reader of weir.conf.
 $(BUILD)/tests/test_config: $(BUILD)/cli/config.o

@@ -34,7 +34,7 @@ static struct load load_of(const struct worker *w)
     return load;
 }
 
-/* As worker/parts/executors.c: the facts of all partitions. */
+/* As worker/partition/executors.c: the facts of all partitions. */
 struct mind *agent_look(int i)
 {
     const struct worker *w = agents[i].worker;

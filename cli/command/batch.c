@@ -18,7 +18,6 @@
 #include "queue/limits/rate.h"
 #include "view/format.h"
 #include "view/pause.h"
-#include "view/waits.h"
 
 #define LOOK_EVERY_US 500000
 
@@ -82,11 +81,6 @@ static void put_finish(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "%s%s", format_when(now_us, json_us(at), when), answer_text(doc, "how"));
 }
 
-static void put_waits(FILE *to, const json_t *doc, int64_t now_us)
-{
-    waits_put(to, json_object_get(doc, "waits_for"), now_us);
-}
-
 static void put_follower(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *then = json_object_get(doc, "then"), *at = json_object_get(then, "enqueued_at");
@@ -103,18 +97,10 @@ static void put_follower(FILE *to, const json_t *doc, int64_t now_us)
                                                                       : "when all have ended");
 }
 
-static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
-{
-    const json_t *paused = json_object_get(doc, "paused");
-
-    if (json_is_object(paused))
-        pause_put(to, paused, now_us);
-}
-
 static const struct column sheet[] = {
     COLUMN("batch", "name"),
     COLUMN("state", NULL, .put = put_state),
-    COLUMN("paused", NULL, .put = put_pause, .drop = 1),
+    COLUMN("paused", "paused", .show = SHOW_PAUSE, .drop = 1),
     COLUMN("total", "total", .show = SHOW_COUNT),
     COLUMN("not begun", NULL, .put = put_waiting),
     COLUMN("running", "running", .show = SHOW_COUNT),
@@ -123,7 +109,7 @@ static const struct column sheet[] = {
     COLUMN("cancelled", "cancelled", .show = SHOW_COUNT),
     COLUMN("failed", NULL, .put = put_failed),
     COLUMN("rate", NULL, .put = put_rate),
-    COLUMN("waits for", NULL, .put = put_waits, .drop = 1),
+    COLUMN("waits for", "waits_for", .show = SHOW_WAITS, .drop = 1),
     COLUMN("ends", NULL, .put = put_finish, .drop = 1),
     COLUMN("created", "created_at", .show = SHOW_WHEN),
     COLUMN("sealed", "sealed_at", .show = SHOW_WHEN, .drop = 1),

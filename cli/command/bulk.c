@@ -36,11 +36,6 @@ struct run {
 
 /* ---- Numbers for people */
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 static double seconds_since(int64_t begun_us)
 {
     return (double)(clock_mono_us() - begun_us + 1) / 1e6;
@@ -198,17 +193,17 @@ static void print_starts(const struct run *r, bool paused, const struct outlook 
 
 static void print_text(const struct run *r, double seconds)
 {
-    char number[32], rate[32];
+    char text[PHRASE_SIZE], rate[32];
 
-    output("%s job%s in %.2f s, %s/s", grouped(r->counts.accepted, number), plural(r->counts.accepted),
-           seconds, grouped((uint64_t)((double)r->counts.accepted / seconds), rate));
+    output("%s in %.2f s, %s/s", counted((int64_t)r->counts.accepted, "job", text), seconds,
+           grouped((uint64_t)((double)r->counts.accepted / seconds), rate));
     if (r->counts.resumed)
-        output("; %s line%s sent by an earlier run%s", grouped(r->counts.resumed, number),
-               plural(r->counts.resumed), r->counts.resumed == r->counts.lines ? ", so all was there" : "");
+        output("; %s sent by an earlier run%s", counted((int64_t)r->counts.resumed, "line", text),
+               r->counts.resumed == r->counts.lines ? ", so all was there" : "");
     if (r->invalid)
-        output("; %s wrong line%s left out", grouped(r->invalid, number), plural(r->invalid));
+        output("; %s left out", counted((int64_t)r->invalid, "wrong line", text));
     if (r->blank)
-        output("; %s blank line%s", grouped(r->blank, number), plural(r->blank));
+        output("; %s", counted((int64_t)r->blank, "blank line", text));
     putchar('\n');
 }
 
@@ -216,6 +211,7 @@ static void print_text(const struct run *r, double seconds)
 static void warn_keyless(const struct outlook *outlooks, size_t n)
 {
     size_t warned = 0;
+    char types[PHRASE_SIZE];
 
     for (size_t i = 0; i < n; i++)
         if (keyless_most(&outlooks[i].keyless) && ++warned <= REPORTED_MOST) {
@@ -223,8 +219,8 @@ static void warn_keyless(const struct outlook *outlooks, size_t n)
             keyless_print(stderr, outlooks[i].type, &outlooks[i].keyless);
         }
     if (warned > REPORTED_MOST)
-        output_to(stderr, "weir: so it is with %zu type%s more\n", warned - REPORTED_MOST,
-                  plural(warned - REPORTED_MOST));
+        output_to(stderr, "weir: so it is with %s more\n",
+                  counted((int64_t)(warned - REPORTED_MOST), "type", types));
 }
 
 /* The jobs are in: what cannot be foretold is no failure. */

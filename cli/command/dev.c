@@ -148,26 +148,11 @@ static int start_child(const struct dev *d, pid_t *pid, void (*exec)(const struc
 
 static int start_redis(struct dev *d)
 {
-    static char *arguments[] = {"redis-server",
-                                "--port",
-                                "0",
-                                "--unixsocket",
-                                "redis.sock",
-                                "--dir",
-                                ".",
-                                "--logfile",
-                                "redis.log",
-                                "--unixsocketperm",
-                                "700",
-                                "--appendonly",
-                                "yes",
-                                "--appendfsync",
-                                "everysec",
-                                "--save",
-                                "",
-                                "--daemonize",
-                                "no",
-                                NULL};
+    // clang-format off
+    static char *arguments[] = {
+        "redis-server", "--port", "0", "--unixsocket", "redis.sock", "--unixsocketperm", "700", "--dir", ".", "--logfile", "redis.log",
+        "--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--daemonize", "no", NULL};
+    // clang-format on
     int failed = start_child(d, &d->redis, exec_redis, arguments);
 
     if (failed == ENOENT)

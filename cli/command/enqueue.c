@@ -129,11 +129,11 @@ static int read_input(struct cli *cli, char **args)
     return 0;
 }
 
-static int check_args(struct cli *cli, const char *args)
+int enqueue_check_args(struct cli *cli, const char *args)
 {
     struct error why;
 
-    if (json_check(args, strlen(args), &why) == 0)
+    if (!args || json_check(args, strlen(args), &why) == 0)
         return 0;
     return error_set(&cli->error, WEIR_EINPUT,
                      "args '%.60s': %s; give one JSON value, such as '{\"id\":42}' or '\"text\"'", args,
@@ -200,8 +200,8 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
         status = read_input(cli, &input);
         spec.args = input;
     }
-    if (!status && spec.args)
-        status = check_args(cli, spec.args);
+    if (!status)
+        status = enqueue_check_args(cli, spec.args);
     if (!status) {
         status = enqueue_job(w, &spec, id, &result);
         status = status ? cli_failed(cli, w) : print_one(cli, f, id, result);

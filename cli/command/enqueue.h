@@ -21,6 +21,8 @@ struct enqueue_flags {
     bool skip_invalid;
 };
 
+/* Checks that args, which may be NULL, are JSON. */
+WEIR_CHECKED int enqueue_check_args(struct cli *cli, const char *args);
 /* weir enqueue --from: cli/command/bulk.c */
 WEIR_CHECKED int enqueue_bulk(struct cli *cli, struct weir *w, const struct enqueue_flags *f);
 

@@ -49,11 +49,6 @@ static void put_cost(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "%s", counted(answer_int(doc, "cost"), "slot", text));
 }
 
-static void put_waits(FILE *to, const json_t *doc, int64_t now_us)
-{
-    waits_put(to, json_object_get(doc, "waits_for"), now_us);
-}
-
 /* Nothing is said where what it waits for says it. */
 static void put_start(FILE *to, const json_t *doc, int64_t now_us)
 {
@@ -194,7 +189,7 @@ static const struct column sheet[] = {
     COLUMN("reason", "reason", .drop = 1, .tone = TONE_WRONG),
     COLUMN("unreadable", NULL, .put = put_unreadable, .drop = 1, .tone = TONE_WRONG),
     COLUMN("cancelled", NULL, .put = put_cancelled, .drop = 1, .tone = TONE_WARNING),
-    COLUMN("waits for", NULL, .put = put_waits, .drop = 1),
+    COLUMN("waits for", "waits_for", .show = SHOW_WAITS, .drop = 1),
     COLUMN("starts", NULL, .put = put_start, .drop = 1),
     COLUMN("attempts", NULL, .put = put_attempts),
     COLUMN("interrupted", NULL, .put = put_interrupted, .drop = 1, .tone = TONE_WARNING),

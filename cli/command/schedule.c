@@ -1,6 +1,7 @@
 /* weir schedule: jobs that are enqueued again and again. */
 #include <string.h>
 
+#include "cli/command/enqueue.h"
 #include "cli/commands.h"
 #include "cli/confirm.h"
 #include "cli/document/pausing.h"
@@ -31,12 +32,6 @@ static void put_due(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "%s", json_is_number(at) ? format_when(now_us, json_us(at), when) : "never");
 }
 
-static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
-{
-    if (json_is_object(json_object_get(doc, "paused")))
-        pause_put(to, json_object_get(doc, "paused"), now_us);
-}
-
 static void put_wrong(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *at = json_object_get(doc, "due_at");
@@ -44,7 +39,7 @@ static void put_wrong(FILE *to, const json_t *doc, int64_t now_us)
 
     if (!error && json_is_object(json_object_get(doc, "paused"))) {
         output_to(to, "paused ");
-        put_pause(to, doc, now_us);
+        pause_put(to, json_object_get(doc, "paused"), now_us);
         return;
     }
     output_to(to, "%s",
@@ -117,7 +112,7 @@ static void put_how(FILE *to, const json_t *run, int64_t now_us)
 
 static const struct column sheet[] = {
     COLUMN("schedule", "name"),
-    {.heading = "paused", .put = put_pause, .drop = 1},
+    COLUMN("paused", "paused", .show = SHOW_PAUSE, .drop = 1),
     COLUMN("when", "when"),
     COLUMN("zone", "zone"),
     COLUMN("missed", "missed"),
@@ -146,17 +141,6 @@ static int find(struct cli *cli, struct weir *w, const char *name, struct schedu
 }
 
 /* ---- The actions: argv[0] is the action's name */
-
-static int check_args(struct cli *cli, const char *args)
-{
-    struct error why;
-
-    if (!args || json_check(args, strlen(args), &why) == 0)
-        return 0;
-    return error_set(&cli->error, WEIR_EINPUT,
-                     "args '%.60s': %s; give one JSON value, such as '{\"id\":42}' or '\"text\"'", args,
-                     why.text);
-}
 
 static int print_added(struct cli *cli, struct weir *w, const char *name, bool replaced)
 {
@@ -194,7 +178,7 @@ static int run_add(struct cli *cli, struct weir *w)
     if (given.missed && !missed_read(given.missed, &missed))
         return error_set(&cli->error, WEIR_EUSAGE, "schedule add --missed %.60s: must be once, skip or all",
                          given.missed);
-    if (check_args(cli, job.args) < 0)
+    if (enqueue_check_args(cli, job.args) < 0)
         return cli->error.status;
     if (schedule_add(w, cli->operands[0], cli->operands[1], given.tz, missed, &job, &replaced) < 0)
         return cli_failed(cli, w);
@@ -245,11 +229,7 @@ static int run_remove(struct cli *cli, struct weir *w)
     if (weir_schedule_remove(w, cli->operands[0]) < 0)
         return cli_failed(cli, w);
     rate_note(w, "schedule remove %s", cli->operands[0]);
-    if (cli->json)
-        return json_print(cli,
-                          json_pack("{s:s, s:s}", "name", cli->operands[0], "action", cli->action->name));
-    output("schedule %s removed; the jobs that it has enqueued stay\n", cli->operands[0]);
-    return 0;
+    return print_done(cli, "schedule ", " removed; the jobs that it has enqueued stay");
 }
 
 static int run_pausing(struct cli *cli, struct weir *w)

@@ -9,25 +9,8 @@
 #include "view/status.h"
 #include "view/text.h"
 #include "view/type.h"
-#include "view/waits.h"
 
 /* ---- list, show */
-
-static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
-{
-    const json_t *paused = json_object_get(doc, "paused");
-
-    if (json_is_object(paused))
-        pause_put(to, paused, now_us);
-}
-
-static void put_waits(FILE *to, const json_t *doc, int64_t now_us)
-{
-    const json_t *waits_for = json_object_get(doc, "waits_for");
-
-    if (json_is_object(waits_for))
-        waits_put(to, waits_for, now_us);
-}
 
 /* A type whose workers are quiet waits for one of them, whatever its limits allow. */
 static void put_next(FILE *to, const json_t *doc, int64_t now_us)
@@ -45,13 +28,13 @@ static const struct column columns[] = {
     COLUMN("parked", "parked", .show = SHOW_COUNT, .drop = 2),
     COLUMN("running", "running", .show = SHOW_COUNT, .drop = 1),
     COLUMN("rate", "rule", .drop = 3),
-    {.heading = "paused", .put = put_pause, .rest = true, .tone = TONE_WARNING},
+    COLUMN("paused", "paused", .show = SHOW_PAUSE, .rest = true, .tone = TONE_WARNING),
     {.heading = NULL},
 };
 
 static const struct column sheet[] = {
     COLUMN("type", "name"),
-    {.heading = "paused", .put = put_pause, .tone = TONE_WARNING},
+    COLUMN("paused", "paused", .show = SHOW_PAUSE, .tone = TONE_WARNING),
     COLUMN("waiting", "waiting", .show = SHOW_COUNT),
     COLUMN("parked", "parked", .show = SHOW_COUNT),
     COLUMN("held", "held", .show = SHOW_COUNT, .drop = 1),
@@ -60,7 +43,7 @@ static const struct column sheet[] = {
     COLUMN("scheduled", "scheduled", .show = SHOW_COUNT),
     COLUMN("rate", "rule", .drop = 1),
     COLUMN("oldest", "oldest_at", .show = SHOW_WHEN, .drop = 1),
-    {.heading = "waits for", .put = put_waits, .drop = 1},
+    COLUMN("waits for", "waits_for", .show = SHOW_WAITS, .drop = 1),
     {.heading = "next start", .put = put_next, .drop = 1},
     {.heading = "last start", .put = type_put_end, .drop = 1},
     {.heading = NULL},
@@ -111,11 +94,7 @@ static int run_remove(struct cli *cli, struct weir *w)
 {
     if (type_remove(w, cli->operands[0]) < 0)
         return cli_failed(cli, w);
-    if (cli->json)
-        return json_print(cli,
-                          json_pack("{s:s, s:s}", "name", cli->operands[0], "action", cli->action->name));
-    output("type %s removed, with what was counted of it\n", cli->operands[0]);
-    return 0;
+    return print_done(cli, "type ", " removed, with what was counted of it");
 }
 
 /* ---- The table */

@@ -19,4 +19,15 @@ static inline int json_print(struct cli *cli, json_t *doc)
     return 0;
 }
 
+/* Says what an action has done to the one that its first operand names. */
+static inline int print_done(struct cli *cli, const char *kind, const char *what)
+{
+    const char *name = cli->operands[0];
+
+    if (cli->json)
+        return json_print(cli, json_pack("{s:s, s:s}", "name", name, "action", cli->action->name));
+    output("%s%s%s\n", kind, name, what);
+    return 0;
+}
+
 #endif

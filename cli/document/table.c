@@ -10,7 +10,9 @@
 #include "core/utf8.h"
 #include "view/format.h"
 #include "view/output.h"
+#include "view/pause.h"
 #include "view/stream.h"
+#include "view/waits.h"
 
 #define GAP 2         /* blanks between columns */
 #define REST_LEAST 12 /* columns of a text that is cut */
@@ -85,6 +87,10 @@ static void put_value(FILE *to, enum show show, const json_t *value, int64_t now
         put_text(to, value);
     else if (show == SHOW_FLAG)
         fputs(json_is_true(value) ? "yes" : "", to);
+    else if (show == SHOW_PAUSE && json_is_object(value))
+        pause_put(to, value, now_us);
+    else if (show == SHOW_WAITS && json_is_object(value))
+        waits_put(to, value, now_us);
     else if (!json_is_number(value))
         return;
     else if (show == SHOW_COUNT)

@@ -33,6 +33,8 @@ enum show {
     SHOW_TIME,  /* seconds since 1970: in 8m 2s, 3m ago; 0: unknown */
     SHOW_WHEN,  /* the same, and the local time: in 8m 2s (20:14:05) */
     SHOW_FLAG,  /* true: yes; false: - */
+    SHOW_PAUSE, /* an object, for pause_put() */
+    SHOW_WAITS, /* one for waits_put() */
 };
 
 struct column {

@@ -133,10 +133,7 @@ int rate_run_remove(struct cli *cli, struct weir *w)
         return cli->error.status;
     if (rate_remove(w, name, false) < 0)
         return cli_failed(cli, w);
-    if (cli->json)
-        return json_print(cli, json_pack("{s:s,s:s}", "name", name, "action", cli->action->name));
-    output("%s: removed; the type of that name runs without it\n", name);
-    return 0;
+    return print_done(cli, "", ": removed; the type of that name runs without it");
 }
 
 int rate_run_unuse(struct cli *cli, struct weir *w)

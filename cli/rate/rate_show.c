@@ -133,7 +133,7 @@ static void put_terms(FILE *to, const json_t *rule, int64_t now_us)
                   json_has(rule, "tat") ? when_text(json_object_get(rule, "tat"), now_us, tat) : "passed");
 }
 
-static void put_rules(FILE *to, const json_t *doc, int64_t now_us, bool terms)
+static void put_rules(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *rules = json_object_get(doc, "rules"), *rule;
 
@@ -144,7 +144,7 @@ static void put_rules(FILE *to, const json_t *doc, int64_t now_us, bool terms)
         put_pace(to, rule);
         if (json_has(rule, "slots_left"))
             put_state(to, rule, json_has(doc, "paused_until"), now_us);
-        if (terms)
+        if (rate_given.verbose)
             put_terms(to, rule, now_us);
     }
     if (!json_is_array(rules))
@@ -152,16 +152,6 @@ static void put_rules(FILE *to, const json_t *doc, int64_t now_us, bool terms)
 }
 
 /* ---- show */
-
-static void put_rules_usual(FILE *to, const json_t *doc, int64_t now_us)
-{
-    put_rules(to, doc, now_us, false);
-}
-
-static void put_rules_verbose(FILE *to, const json_t *doc, int64_t now_us)
-{
-    put_rules(to, doc, now_us, true);
-}
 
 static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
 {
@@ -315,22 +305,23 @@ static void print_keyless(const struct limits *limits, const char *limit)
             keyless_print(stdout, holds[i].type->name, &holds[i].type->keyless);
 }
 
-static int show(struct cli *cli, struct weir *w, const struct limits *limits, const char *name, bool verbose)
+static const struct column sheet[] = {
+    COLUMN("limit", "name"),
+    {.heading = "rules", .put = put_rules},
+    {.heading = "paused", .put = put_pause, .drop = 1, .tone = TONE_WARNING},
+    COLUMN("parked", "parked", .show = SHOW_COUNT),
+    COLUMN("keys asleep", "keys_asleep", .show = SHOW_COUNT, .drop = 1),
+    {.heading = "keys paused", .put = put_paused_keys, .drop = 1, .tone = TONE_WARNING},
+    {.heading = "held by", .put = put_holds, .drop = 1},
+    {.heading = "next start", .put = put_next},
+    {.heading = "last start", .put = put_last, .drop = 1},
+    {.heading = "last hour", .put = put_hour, .drop = 1},
+    {.heading = "types", .put = put_types},
+    {.heading = NULL},
+};
+
+static int show(struct cli *cli, struct weir *w, const struct limits *limits, const char *name)
 {
-    const struct column lines[] = {
-        COLUMN("limit", "name"),
-        {.heading = "rules", .put = verbose ? put_rules_verbose : put_rules_usual},
-        {.heading = "paused", .put = put_pause, .drop = 1, .tone = TONE_WARNING},
-        COLUMN("parked", "parked", .show = SHOW_COUNT),
-        COLUMN("keys asleep", "keys_asleep", .show = SHOW_COUNT, .drop = 1),
-        {.heading = "keys paused", .put = put_paused_keys, .drop = 1, .tone = TONE_WARNING},
-        {.heading = "held by", .put = put_holds, .drop = 1},
-        {.heading = "next start", .put = put_next},
-        {.heading = "last start", .put = put_last, .drop = 1},
-        {.heading = "last hour", .put = put_hour, .drop = 1},
-        {.heading = "types", .put = put_types},
-        {.heading = NULL},
-    };
     json_t *doc;
     int status;
 
@@ -341,7 +332,7 @@ static int show(struct cli *cli, struct weir *w, const struct limits *limits, co
     limit_add_holds(w, name, doc);
     if (cli->json)
         return json_print(cli, doc);
-    status = sheet_print(cli, stdout, lines, doc, limits->now_us);
+    status = sheet_print(cli, stdout, sheet, doc, limits->now_us);
     print_keyless(limits, name);
     json_decref(doc);
     return status;
@@ -350,9 +341,8 @@ static int show(struct cli *cli, struct weir *w, const struct limits *limits, co
 int rate_run_show(struct cli *cli, struct weir *w)
 {
     struct limits limits;
-    int status = limits_look(w, cli->operands[0], &limits) < 0
-                     ? cli_failed(cli, w)
-                     : show(cli, w, &limits, cli->operands[0], rate_given.verbose);
+    int status = limits_look(w, cli->operands[0], &limits) < 0 ? cli_failed(cli, w)
+                                                               : show(cli, w, &limits, cli->operands[0]);
 
     limits_free(&limits);
     return status;
