@@ -67,7 +67,7 @@ void recording_count_claim(struct partition *p, const struct claim *claim)
     for (size_t i = 0; i < claim->loss_count; i++)
         count_loss(p, claim, &claim->losses[i]);
     for (size_t i = 0; i + 1 < claim->limit_count; i += 2) {
-        const struct handler *handler = handlers_find(p->worker->handlers, claim->limits[i]);
+        const struct handler *handler = handlers_take(p->worker->handlers, claim->limits[i]);
 
         if (handler)
             counts_hold(&p->recording.counts, type_of(p, handler), claim->limits[i + 1]);
