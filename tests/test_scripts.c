@@ -14,9 +14,11 @@ WORKER_TEST(test_settle_ends_jobs_by_their_verbs)
     settle("w", SETTLE_BACK, tokens[3], 0, NULL);
     settle("w", SETTLE_DEAD, tokens[4], 0, "bad\nweather \x01");
     expect_counters("t", "enqueued 6, pulled 5, done 1, retried 1, back 2, dead 1, scheduled 2");
-    expect_text("l w:1.-1 default/t/\n@0,0,1;{\"id\":\"c\",\"type\":\"t\",\"args\":{}}\n1795000003000000\n"
-                "l w:1.-0 default/t/\n@1,0,0;{\"id\":\"b\",\"type\":\"t\",\"args\":{}}\n1795000007000000",
-                "ZRANGE", PREFIX "later", "0", "-1", "WITHSCORES");
+    expect_text(
+        "l w:1.-1 default/t/\n@0,0,1;{\"id\":\"c\",\"type\":\"t\",\"args\":{}}\n1795000003000000\n"
+        "l w:1.-0 "
+        "default/t/\n@1,0,0,e1795000000000000@w:;{\"id\":\"b\",\"type\":\"t\",\"args\":{}}\n1795000007000000",
+        "ZRANGE", PREFIX "later", "0", "-1", "WITHSCORES");
     expect_text(
         "w:1.-3 default/t/ bad weather  \n@1,0,0;{\"id\":\"e\",\"type\":\"t\",\"args\":{}}\n1795000000000000",
         "ZRANGE", PREFIX "dead", "0", "-1", "WITHSCORES");
@@ -118,7 +120,8 @@ WORKER_TEST(test_jobs_that_fail_together_are_settled_each_for_itself)
                 ",t-JDOAv-,e1795000000000000@w:no%2C luck;{\"id\":\"b\",\"type\":\"t\"}\n"
                 "l w:1.-1 default/t/\n@1,0,0,s" SECRET
                 ",t-JDOAv0,e1795000000000000@w:no%2C luck;{\"id\":\"c\",\"type\":\"t\"}\n"
-                "l w:1.-4 default/t/\n@1,0,0,s" SECRET ",t-JDOAv-;{\"id\":\"f\",\"type\":\"t\"}",
+                "l w:1.-4 default/t/\n@1,0,0,s" SECRET
+                ",t-JDOAv-,e1795000000000000@w:;{\"id\":\"f\",\"type\":\"t\"}",
                 "ZRANGE", PREFIX "later", "0", "-1");
     expect_text("w:1.-2 default/t/ bad luck\n@1,0,0;{\"id\":\"d\",\"type\":\"t\"}\n"
                 "w:1.-3 default/t/ bad luck\n@1,0,0,s" SECRET ",t-JDOAv-;{\"id\":\"e\",\"type\":\"t\"}",
@@ -287,7 +290,7 @@ static long fail_often(int times, const char *reason, int64_t *size)
         "0", PREFIX);
 }
 
-/* The last ten are kept, as far as there is room for them. */
+/* The last ten are kept, as far as there is room for them; one of which nothing is known drops none. */
 SCENE_TEST(test_failures_that_are_kept_are_bounded)
 {
     char longest[401] = "";
@@ -296,6 +299,8 @@ SCENE_TEST(test_failures_that_are_kept_are_bounded)
     start("w");
     enqueue("default", "t", "a");
     assert_int_equal(fail_often(1, "no", &size), 1);
+    promote(1);
+    assert_int_equal(fail_often(1, "", &size), 2);
     promote(1);
     assert_int_equal(fail_often(12, "no", &size), 10);
     promote(1);

@@ -20,6 +20,7 @@ static const struct member name_members[] = {MEMBER("name", WORD), {.name = NULL
 static const struct member failure_members[] = {MEMBER("at", TIME),
                                                 MEMBER("worker", INNER, .inner = name_members),
                                                 MEMBER("reason", WORD),
+                                                MEMBER("after", SPAN, .optional = true),
                                                 {.name = NULL}};
 
 static const struct member members[] = {
@@ -58,6 +59,10 @@ static const struct member members[] = {
     MEMBER("gates", INNER, .optional = true, .inner = gate_members),
     MEMBER("worker", INNER, .optional = true, .inner = worker_members),
     MEMBER("since", TIME, .optional = true),
+    MEMBER("started_at", TIME, .optional = true),
+    MEMBER("waited", SPAN, .optional = true),
+    MEMBER("ran", SPAN, .optional = true),
+    MEMBER("took", SPAN, .optional = true),
     MEMBER("lease_until", TIME, .optional = true),
     MEMBER("outcome", WORD, .optional = true),
     MEMBER("reason", WORD, .optional = true),
@@ -67,12 +72,67 @@ static const struct member members[] = {
     {.name = NULL},
 };
 
-json_t *job_document(const json_t *job)
+/* ---- How long it took: what the times say that are kept */
+
+static void set_span(json_t *of, const char *member, int64_t from_us, int64_t to_us)
 {
+    if (from_us > 0 && to_us >= from_us)
+        json_object_set_new(of, member, json_integer(to_us - from_us));
+}
+
+/* To each failed attempt how long after the one before, or after it came, it failed: so long it waited and ran. */
+static void time_failures(json_t *failures, int64_t came_us)
+{
+    for (size_t i = json_array_size(failures); i-- > 0;) {
+        json_t *failure = json_array_get(failures, i);
+        int64_t at_us = answer_int(failure, "at");
+
+        set_span(failure, "after", came_us, at_us);
+        came_us = at_us;
+    }
+}
+
+/* Since when it has waited for its last attempt: it came, was due, or failed then. */
+static int64_t waits_since(const json_t *job, int64_t until_us)
+{
+    const int64_t times[] = {answer_int(job, "enqueued_at"), answer_int(job, "due_at"),
+                             answer_int(job, "failed_at")};
+    int64_t since_us = 0;
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i] > since_us && times[i] <= until_us)
+            since_us = times[i];
+    return since_us;
+}
+
+static void time_job(json_t *job)
+{
+    const char *state = answer_text(job, "state");
+    int64_t now_us = answer_int(job, "now"), since_us = answer_int(job, "since"),
+            came_us = answer_int(job, "enqueued_at");
+    bool runs = strcmp(state, "running") == 0, kept = strcmp(state, "finished") == 0,
+         dead = strcmp(state, "dead") == 0;
+    int64_t start_us = runs   ? since_us
+                       : kept ? answer_int(job, "started_at")
+                              : 0,
+            end_us = kept || dead ? since_us : now_us;
+
+    time_failures(json_object_get(job, "failures"), came_us);
+    if (start_us > 0 && start_us <= end_us) {
+        set_span(job, "waited", waits_since(job, start_us), start_us);
+        set_span(job, "ran", start_us, end_us);
+    }
+    if (kept || dead)
+        set_span(job, "took", came_us, end_us);
+}
+
+json_t *job_document(json_t *job)
+{
+    time_job(job);
     return document_make(job, members);
 }
 
-json_t *job_document_whole(const json_t *job)
+json_t *job_document_whole(json_t *job)
 {
     json_t *doc = job_document(job);
 

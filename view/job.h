@@ -6,10 +6,10 @@
 
 struct find_place;
 
-/* Of what find_job or why_read says. */
-json_t *job_document(const json_t *job);
+/* Of what find_job or why_read says, to which the spans are added that its times tell. */
+json_t *job_document(json_t *job);
 /* Makes the document of a job with its body (view/write.h). */
-json_t *job_document_whole(const json_t *job);
+json_t *job_document_whole(json_t *job);
 /* Of what cancel_job says. */
 json_t *cancel_document(const json_t *job);
 /* Where a job of a document stands that is in that state; false: it does not say. */

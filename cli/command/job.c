@@ -40,7 +40,7 @@ static json_t *args_json(struct span bytes)
     return value;
 }
 
-static int print_text(struct cli *cli, const json_t *job)
+static int print_text(struct cli *cli, json_t *job)
 {
     struct span body = found_body(job);
     json_t *doc = job_document(job);

@@ -183,6 +183,9 @@ static const struct column sheet[] = {
     COLUMN("started", NULL, .put = put_started, .drop = 1),
     COLUMN("died", NULL, .put = put_died, .drop = 1),
     COLUMN("ended", NULL, .put = put_ended, .drop = 1),
+    COLUMN("waited", "waited", .show = SHOW_SPAN, .drop = 1),
+    COLUMN("ran", "ran", .show = SHOW_SPAN, .drop = 1),
+    COLUMN("took", "took", .show = SHOW_SPAN, .drop = 1),
     COLUMN("lease", NULL, .put = put_lease, .drop = 1),
     COLUMN("outcome", "outcome", .drop = 1),
     COLUMN("result", "result", .drop = 1),
@@ -212,6 +215,7 @@ static const struct column gate_columns[] = {
 
 static const struct column failure_columns[] = {
     COLUMN("failed", "at", .show = SHOW_WHEN),
+    COLUMN("after", "after", .show = SHOW_SPAN, .drop = 1),
     COLUMN("worker", "worker.name"),
     COLUMN("as", "reason", .rest = true, .tone = TONE_WARNING),
     {.heading = NULL},

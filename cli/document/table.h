@@ -21,7 +21,7 @@
 #include "cli/document/json.h"
 #include "cli/print/color.h"
 
-#define COLUMNS_MOST 32
+#define COLUMNS_MOST 40
 
 /* How a member is shown. One that is missing, null or "" is "-". */
 enum show {

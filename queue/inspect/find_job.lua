@@ -12,7 +12,7 @@
 --        run its type
 --        of running: "worker": {"name", "host", "pid"}, "token", "since": its slot, "lease_until"
 --        of scheduled, retry: "start", "passed": how many that are due at the same time come before it, "header": of its record
---        of dead: "since", "reason"; of finished: "since", "outcome", "worker": {"name"}, "result": one line of JSON
+--        of dead: "since", "reason"; of finished: "since", "started_at", "outcome", "worker": {"name"}, "result": one line of JSON
 --
 -- writes: nothing
 -- uses: fired places sought

@@ -7,6 +7,7 @@
 --            ",e" us "@" worker ":" reason, escaped, of each failed attempt, one behind the other, the last one first; no worker: not known
 --            ",c" us, of a lease: it was cancelled
 --            ",t" when it was enqueued, ",d" since when it waits: see stamp
+--            ",a" us, of a done job that is kept: when its last attempt started
 --            ",g" slot "." index, of the token under which it was taken from its lane last, and came back
 --            ",h" number, of a suspect: so many run together
 
@@ -89,10 +90,9 @@ local function make_room(attrs)
     return attrs
 end
 
--- Returns attrs with a failure of this moment as the last one, cut in its middle; '': nothing is known of it, and none is kept.
+-- Returns attrs with a failure of this moment as the last one, cut in its middle; '': nothing is known of it but when and where.
 function heads.failed(attrs, reason, worker)
     local at = find(attrs, ',e', 1, true)
-    if reason == '' then return at and attrs:gsub(',e[^,]*', '') or attrs end
     if reason ~= last_reason then
         last_reason, last_escaped = reason, ends_of(reason):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
     end
@@ -114,7 +114,8 @@ local function plain(hex) return char(tonumber(hex, 16)) end
 function heads.failures(attrs)
     local list = {}
     for at, worker, reason in attrs:gmatch(',e(%d+)@?([%w_.-]*):([^,]*)') do
-        list[#list + 1] = {at = tonumber(at), worker = worker ~= '' and worker or nil, reason = reason:gsub('%%(%x%x)', plain)}
+        reason = reason ~= '' and reason:gsub('%%(%x%x)', plain) or nil
+        list[#list + 1] = {at = tonumber(at), worker = worker ~= '' and worker or nil, reason = reason}
     end
     return list
 end

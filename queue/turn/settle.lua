@@ -65,8 +65,9 @@ local function remember(job)
     local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
     local id, result = body.id(text), job.reason ~= '' and ' ' .. job.reason or ''
     if not is_name(id) then return nil end
+    local slot = lease.slot_of(job.token)
     local kept = format('done %s %s %d %s', us(now), job.worker, attempts + 1, job.lane) .. result .. '\n'
-        .. heads.write(attempts + 1, interrupted, throttled, text, attrs)
+        .. heads.write(attempts + 1, interrupted, throttled, text, slot > 0 and attrs .. ',a' .. us(slot) or attrs)
     if VIRTUAL then
         call_safe('SET', P .. 'finished:' .. id, kept)
     else

@@ -71,6 +71,10 @@ static void write_past(struct page *p, const json_t *job)
 
         put_event(p, "dead", "failed", json_object_get(failure, "at"));
         put_worker_of(p, failure);
+        if (json_has(failure, "after")) {
+            html(p->h, ", after ");
+            put_span(p, json_us(json_object_get(failure, "after")));
+        }
         put_reason(p, json_text_of(failure, "reason"));
     }
 }
@@ -167,6 +171,15 @@ static void write_worker(struct page *p, const json_t *job)
     put_line_end(p);
 }
 
+static void put_span_line(struct page *p, const char *name, const json_t *job)
+{
+    if (!json_has(job, name))
+        return;
+    put_line(p, name);
+    put_span(p, json_us(json_object_get(job, name)));
+    put_line_end(p);
+}
+
 static void write_sheet(struct page *p, const json_t *job)
 {
     html(p->h, "<section><h2>Job</h2><dl class=\"sheet\">");
@@ -185,11 +198,10 @@ static void write_sheet(struct page *p, const json_t *job)
         html(p->h, "%n slots", json_int_of(job, "cost"));
         put_line_end(p);
     }
-    if (json_has(job, "timeout")) {
-        put_line(p, "timeout");
-        put_span(p, json_us(json_object_get(job, "timeout")));
-        put_line_end(p);
-    }
+    put_span_line(p, "waited", job);
+    put_span_line(p, "ran", job);
+    put_span_line(p, "took", job);
+    put_span_line(p, "timeout", job);
     put_secret_line(p, "unreadable", job, "unreadable");
     html(p->h, "</dl></section>");
 }
@@ -314,7 +326,7 @@ static void write_job(struct page *p, const char *id, const json_t *job, const j
     write_body(p, "Payload", found_body(why));
 }
 
-static void write_found(struct page *p, const char *id, const json_t *why)
+static void write_found(struct page *p, const char *id, json_t *why)
 {
     json_t *job = job_document(why);
 
