@@ -209,7 +209,11 @@ void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost)
 
 int gate_charge(struct gate *g, int64_t now_us, int64_t cost)
 {
-    return ops_of(g)->charge(g, now_us, cost) < 0 ? WEIR_EINTERNAL : note(g, now_us, cost);
+    const struct algorithm_ops *ops = ops_of(g);
+    int status =
+        ops->charge ? ops->charge(g, now_us, cost) : ops->take(g, max_i64(now_us, ops->last(g)), cost);
+
+    return status < 0 ? WEIR_EINTERNAL : note(g, now_us, cost);
 }
 
 void gate_release(struct gate *g)

@@ -19,6 +19,16 @@ void scale_count(struct rule *rule, int thousandths)
     rule->burst = rule->count;
 }
 
+int64_t first_word_last(const struct gate *g)
+{
+    return g->word[0];
+}
+
+void first_word_step_back(struct gate *g, int64_t us)
+{
+    g->word[0] = max_i64(0, g->word[0] - us);
+}
+
 int64_t time_or_never(__int128 us)
 {
     return us > GATE_NEVER ? GATE_NEVER : (int64_t)us;

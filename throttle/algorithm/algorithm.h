@@ -27,7 +27,8 @@ struct algorithm_ops {
     int (*take)(struct gate *g, int64_t s_us, int64_t slots);
     /* Notes slots that were taken at s_us while another rule was in force: they count, but make the state no fuller than full. */
     int (*note)(struct gate *g, int64_t s_us, int64_t slots);
-    int (*charge)(struct gate *g, int64_t now_us, int64_t slots);
+    int (*charge)(struct gate *g, int64_t now_us,
+                  int64_t slots); /* NULL: it takes them, not before the last start */
     void (*give)(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots);
     /* Begins to remember what giving back needs; NULL: it needs nothing. */
     void (*remember)(struct gate *g, int64_t now_us);
@@ -50,6 +51,9 @@ extern const struct algorithm_ops gcra_ops, token_bucket_ops, fixed_window_ops, 
 bool words_read(const char *words, int n, int64_t *number);
 /* Scales a rule whose state counts slots: the count shrinks, to 1 at least. */
 void scale_count(struct rule *rule, int thousandths);
+/* Do what last() and step_back() do where the first word of a state is the last start. */
+int64_t first_word_last(const struct gate *g);
+void first_word_step_back(struct gate *g, int64_t us);
 /* Returns us, or GATE_NEVER when that is beyond all time. */
 int64_t time_or_never(__int128 us);
 

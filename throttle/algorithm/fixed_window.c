@@ -69,11 +69,6 @@ static int note(struct gate *g, int64_t s_us, int64_t slots)
     return 0;
 }
 
-static int charge(struct gate *g, int64_t now_us, int64_t slots)
-{
-    return take(g, max_i64(now_us, g->word[LAST_US]), slots);
-}
-
 static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
     (void)now_us;
@@ -81,21 +76,11 @@ static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
         g->word[USED] = max_i64(0, g->word[USED] - slots);
 }
 
-static int64_t last(const struct gate *g)
-{
-    return g->word[LAST_US];
-}
-
 static int fill(struct gate *g, int64_t at_us, int64_t slots)
 {
     g->word[LAST_US] = at_us;
     g->word[USED] = slots;
     return 0;
-}
-
-static void step_back(struct gate *g, int64_t us)
-{
-    g->word[LAST_US] = max_i64(0, g->word[LAST_US] - us);
 }
 
 static int64_t resets(const struct gate *g)
@@ -126,11 +111,10 @@ const struct algorithm_ops fixed_window_ops = {
     .used = used,
     .take = take,
     .note = note,
-    .charge = charge,
     .give = give,
-    .last = last,
+    .last = first_word_last,
     .fill = fill,
-    .step_back = step_back,
+    .step_back = first_word_step_back,
     .resets = resets,
     .nth_start = nth_start,
 };

@@ -106,11 +106,6 @@ static int note(struct gate *g, int64_t s_us, int64_t slots)
     return 0;
 }
 
-static int charge(struct gate *g, int64_t now_us, int64_t slots)
-{
-    return take(g, max_i64(now_us, g->word[LAST_US]), slots);
-}
-
 static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
     int64_t passed = window_of(&g->rule, g->word[LAST_US]) - window_of(&g->rule, s_us);
@@ -122,22 +117,12 @@ static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
         g->word[PREVIOUS] = max_i64(0, g->word[PREVIOUS] - slots);
 }
 
-static int64_t last(const struct gate *g)
-{
-    return g->word[LAST_US];
-}
-
 static int fill(struct gate *g, int64_t at_us, int64_t slots)
 {
     g->word[LAST_US] = at_us;
     g->word[CURRENT] = slots;
     g->word[PREVIOUS] = 0;
     return 0;
-}
-
-static void step_back(struct gate *g, int64_t us)
-{
-    g->word[LAST_US] = max_i64(0, g->word[LAST_US] - us);
 }
 
 static int64_t resets(const struct gate *g)
@@ -195,11 +180,10 @@ const struct algorithm_ops sliding_window_ops = {
     .used = used,
     .take = take,
     .note = note,
-    .charge = charge,
     .give = give,
-    .last = last,
+    .last = first_word_last,
     .fill = fill,
-    .step_back = step_back,
+    .step_back = first_word_step_back,
     .resets = resets,
     .nth_start = nth_start,
 };
