@@ -6,14 +6,7 @@
 #include <string.h>
 
 #include "queue/job/job.h"
-
-static int digit_value(char c)
-{
-    if (isdigit((unsigned char)c))
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+#include "view/text.h"
 
 bool url_decode(const char *from, size_t len, bool plus, char *to)
 {
@@ -21,12 +14,9 @@ bool url_decode(const char *from, size_t len, bool plus, char *to)
         int byte = plus && from[i] == '+' ? ' ' : (unsigned char)from[i];
 
         if (from[i] == '%') {
-            int high = i + 2 < len ? digit_value(from[i + 1]) : -1,
-                low = high < 0 ? -1 : digit_value(from[i + 2]);
-
-            if (low < 0)
+            byte = i + 2 < len ? text_escaped(from + i) : -1;
+            if (byte < 0)
                 return false;
-            byte = high << 4 | low;
             i += 2;
         }
         if (byte == 0)

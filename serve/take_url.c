@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/text.h"
+
 #define TAKE "/take/"
 #define HEALTH "/healthz"
 #define SCHEME "http://"
@@ -122,28 +124,16 @@ unsigned take_url_read(struct MHD_Connection *connection, const char *method, co
     return MHD_HTTP_NOT_FOUND;
 }
 
-static int digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 size_t url_unescape(void *arg, struct MHD_Connection *connection, char *text)
 {
     char *out = text;
 
     (void)arg, (void)connection;
     for (const char *at = text; *at; out++) {
-        int high = *at == '%' ? digit_value(at[1]) : -1, low = high >= 0 ? digit_value(at[2]) : -1;
+        int byte = text_escaped(at);
 
-        if (low >= 0 && high + low > 0) {
-            *out = (char)(high << 4 | low);
-            at += 3;
-        } else {
-            *out = *at++;
-        }
+        *out = byte > 0 ? (char)byte : *at;
+        at += byte > 0 ? 3 : 1;
     }
     *out = '\0';
     return (size_t)(out - text);

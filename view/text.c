@@ -1,5 +1,6 @@
 #include "view/text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,4 +71,16 @@ const char *text_quote(const char *word)
 {
     return word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-/")] ? "'"
                                                                                                     : "";
+}
+
+static int digit_value(char c)
+{
+    return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower(c) - 'a' + 10 : -1;
+}
+
+int text_escaped(const char *at)
+{
+    int high = *at == '%' ? digit_value(at[1]) : -1, low = high < 0 ? -1 : digit_value(at[2]);
+
+    return low < 0 ? -1 : high << 4 | low;
 }

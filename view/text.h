@@ -19,5 +19,7 @@ json_t *text_json(struct span bytes);
 json_t *text_word(const char *word);
 /* What stands around a word that has no quote in it where a shell reads it: "'", or "" where it needs none. */
 const char *text_quote(const char *word);
+/* Returns the byte that "%XX" stands for; -1: no such escape stands there. The text ends by a NUL. */
+int text_escaped(const char *at);
 
 #endif

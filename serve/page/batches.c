@@ -41,7 +41,6 @@ static void write_row(struct page *p, const json_t *b)
 
 unsigned page_batches(struct page *p, const char *name)
 {
-    static const char *const columns[] = {"Batch", "State", "Jobs", "#Total", "#Created", "#Ended"};
     int64_t from = query_number(p->r->query, "from", 0), count, shown = 0;
     json_t *rows;
 
@@ -51,13 +50,11 @@ unsigned page_batches(struct page *p, const char *name)
     count = (int64_t)json_array_size(rows);
     snprintf(p->title, sizeof p->title, "Batches");
     html(p->h, "<h1>Batches <small>%n</small></h1>", count);
-    put_table(p, "", columns, 6);
+    put_table(p, "", "Batch|State|Jobs|#Total|#Created|#Ended");
     for (int64_t i = from; i < count && shown < ROWS; i++, shown++)
         write_row(p, json_array_get(rows, (size_t)(count - 1 - i)));
     if (count == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"6\">No batches: <code>weir enqueue --from FILE --batch "
-                   "NAME</code> "
-                   "makes one.</td></tr>");
+        put_none(p, "No batches: <code>weir enqueue --from FILE --batch NAME</code> makes one.");
     put_table_end(p);
     put_pager(p, "like", "", from, shown, count);
     json_decref(rows);

@@ -174,9 +174,7 @@ static void write_forms(struct page *p, const struct limit *limit, const char *r
 static void write_held(struct page *p, const struct limits *limits, const struct held *held,
                        const struct limit *after)
 {
-    static const char *const columns[] = {"Type", "#Waiting", "#Parked", "#Last start now", "#It would be"};
-
-    put_table(p, "", columns, 5);
+    put_table(p, "", "Type|#Waiting|#Parked|#Last start now|#It would be");
     for (size_t i = 0; i < held->count; i++) {
         html(p->h, "<tr><th scope=\"row\">");
         put_link(p, "types", held->at[i]->name);
@@ -189,7 +187,7 @@ static void write_held(struct page *p, const struct limits *limits, const struct
         html(p->h, "</td></tr>");
     }
     if (held->count == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"5\">No job that it holds waits.</td></tr>");
+        put_none(p, "No job that it holds waits.");
     put_table_end(p);
     if (held->more)
         html(p->h, "<p class=\"pale\">%n types more.</p>", held->more);

@@ -141,8 +141,6 @@ static void write_group(struct page *p, const json_t *row, const struct wanted *
 static int write_groups(struct page *p, const struct dead_filter *filter, size_t least,
                         const struct wanted *of)
 {
-    static const char *const columns[] = {"#Jobs",  "Type",  "Reason",
-                                          "#First", "#Last", "<span class=\"hidden\">Actions</span>"};
     struct groups groups = {.rows = json_object(), .end_us = clock_mono_us() + LOOK_US};
     const struct dead_walk walk = {
         .w = p->w, .now_us = -1, .verb = "count", .filter = *filter, .take = take_groups, .arg = &groups};
@@ -151,8 +149,8 @@ static int write_groups(struct page *p, const struct dead_filter *filter, size_t
     size_t i;
 
     if (status >= 0 && json_array_size(rows) >= least) {
-        put_table(p, status > 0 ? "By reason, of the oldest" : "By reason", columns,
-                  of && p->r->actions ? 6 : 5);
+        put_table(p, status > 0 ? "By reason, of the oldest" : "By reason",
+                  of ? "#Jobs|Type|Reason|#First|#Last|!Actions" : "#Jobs|Type|Reason|#First|#Last");
         json_array_foreach(rows, i, row)
         {
             write_group(p, row, of);
@@ -233,10 +231,7 @@ static void write_row(struct page *p, const json_t *job)
 
 static void write_rows(struct page *p, const json_t *rows, const struct wanted *o)
 {
-    static const char *const columns[] = {
-        "Job", "Type", "Reason", "#Attempts", "#Enqueued", "#Died", "<span class=\"hidden\">Actions</span>"};
-
-    put_rows(p, "", columns, p->r->actions ? 7 : 6, rows, write_row,
+    put_rows(p, "", "Job|Type|Reason|#Attempts|#Enqueued|#Died|!Actions", rows, write_row,
              o->search.count > 1 ? "No dead job is like that." : "No dead jobs.");
 }
 

@@ -227,12 +227,11 @@ static void write_gate(struct page *p, const json_t *gate)
 
 static void write_gates(struct page *p, const json_t *job)
 {
-    static const char *const columns[] = {"Gate", "Rule", "State", "#Opens"};
     const json_t *gates = json_object_get(job, "gates");
 
     if (json_array_size(gates) == 0)
         return;
-    put_rows(p, "What it must pass", columns, 4, gates, write_gate, "");
+    put_rows(p, "What it must pass", "Gate|Rule|State|#Opens", gates, write_gate, "");
 }
 
 /* ---- Its payload */

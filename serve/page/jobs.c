@@ -75,10 +75,7 @@ static void write_row(struct page *p, const json_t *job)
 
 static void write_rows(struct page *p, const struct job_search *search, const struct jobs_found *found)
 {
-    static const char *const columns[] = {"Job",       "Type",      "State",       "Key",   "Queue",
-                                          "#Attempts", "#Enqueued", "#Since, due", "Reason"};
-
-    put_rows(p, "", columns, 9, found->rows, write_row,
+    put_rows(p, "", "Job|Type|State|Key|Queue|#Attempts|#Enqueued|#Since, due|Reason", found->rows, write_row,
              found->next ? "None so far."
              : job_search_has(search, "state", "finished") || job_search_value(search, "id")
                  ? "No job is like that."

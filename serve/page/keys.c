@@ -118,19 +118,11 @@ static void write_row(struct page *p, const struct keys *keys, const json_t *row
 
 static void write_rows(struct page *p, const struct keys *keys, const json_t *rows)
 {
-    static const char *const columns[] = {"Key",         "#Jobs parked",
-                                          "#Oldest job", "#Next start",
-                                          "State",       "<span class=\"hidden\">Actions</span>"};
-    json_t *row;
-    size_t i;
-
-    put_table(p, "", columns, p->r->actions ? 6 : 5);
-    json_array_foreach((json_t *)rows, i, row)
-    {
-        write_row(p, keys, row);
-    }
+    put_table(p, "", "Key|#Jobs parked|#Oldest job|#Next start|State|!Actions");
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        write_row(p, keys, json_array_get(rows, i));
     if (json_array_size(rows) == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"6\">No key has jobs in lanes.</td></tr>");
+        put_none(p, "No key has jobs in lanes.");
     put_table_end(p);
 }
 
@@ -206,8 +198,6 @@ static void write_paused_row(struct page *p, const struct keys *keys, const json
 
 static void write_paused(struct page *p, const struct keys *keys, const json_t *doc)
 {
-    static const char *const columns[] = {"Key", "#Paused", "#Until",
-                                          "<span class=\"hidden\">Actions</span>"};
     const json_t *paused = json_object_get(doc, "paused_keys");
     bool any = false;
     json_t *row;
@@ -218,7 +208,7 @@ static void write_paused(struct page *p, const struct keys *keys, const json_t *
         if (is_shown(json_object_get(doc, "longest"), row))
             continue;
         if (!any)
-            put_table(p, "Others that are paused", columns, p->r->actions ? 4 : 3);
+            put_table(p, "Others that are paused", "Key|#Paused|#Until|!Actions");
         any = true;
         write_paused_row(p, keys, row);
     }

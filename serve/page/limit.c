@@ -114,16 +114,13 @@ static int64_t write_matching(struct page *p, const char *like, int64_t from, in
 
 static void write_rows(struct page *p, const char *like)
 {
-    static const char *const columns[] = {"Limit",       "Rules", "#Parked",
-                                          "#Next start", "State", "<span class=\"hidden\">Actions</span>"};
     int64_t from = query_number(p->r->query, "from", 0), matched, shown = 0;
 
-    put_table(p, "", columns, p->r->actions ? 6 : 5);
+    put_table(p, "", "Limit|Rules|#Parked|#Next start|State|!Actions");
     matched = write_matching(p, like, from, &shown);
     if (matched == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"6\">%r</td></tr>",
-             *like ? "No limit has that in its name."
-                   : "No limits yet; <code>weir rate set NAME RULE</code> sets one");
+        put_none(p, *like ? "No limit has that in its name."
+                          : "No limits yet; <code>weir rate set NAME RULE</code> sets one");
     put_table_end(p);
     put_pager(p, "like", like, from, shown, matched);
 }
@@ -208,9 +205,7 @@ static void write_rule(struct page *p, const struct limit *limit, size_t i)
 
 static void write_rules(struct page *p, const struct limit *limit)
 {
-    static const char *const columns[] = {"Rule", "Means", "#Slots left", "#Next slot", "State"};
-
-    put_table(p, "Rules", columns, 5);
+    put_table(p, "Rules", "Rule|Means|#Slots left|#Next slot|State");
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
         write_rule(p, limit, i);
     put_table_end(p);
@@ -252,14 +247,13 @@ static bool write_change(struct page *p, const char *text, const char *name)
 /* name: of the limit; NULL: all that was done. */
 static void write_changes(struct page *p, const json_t *changes, const char *name)
 {
-    static const char *const columns[] = {"When", "Who", "What"};
     int shown = 0;
 
-    put_table(p, name ? "Changes" : "", columns, 3);
+    put_table(p, name ? "Changes" : "", "When|Who|What");
     for (size_t i = 0; i < json_array_size(changes) && (!name || shown < LOG_ROWS); i++)
         shown += write_change(p, json_string_value(json_array_get(changes, i)), name);
     if (shown == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"3\">None that is still known.</td></tr>");
+        put_none(p, "None that is still known.");
     put_table_end(p);
 }
 

@@ -288,8 +288,6 @@ static const struct type_status **choose(const struct status *s, const char *lik
 
 static void write_types(struct page *p, const struct status *s)
 {
-    static const char *const columns[] = {"Type",        "Jobs",        "#Oldest", "#Starts",
-                                          "#Next start", "#Last start", "#Done",   "#Dead"};
     int64_t from = query_number(p->r->query, "from", 0), count, shown = 0;
     struct line lines[ROWS] = {{.history = NULL}};
     char like[129];
@@ -298,7 +296,7 @@ static void write_types(struct page *p, const struct status *s)
     query_value(p->r->query, "like", like, sizeof like);
     rows = choose(s, like, &count);
     put_filter(p, "/", "Types named", like, s->type_count);
-    put_table(p, "Types", columns, sizeof columns / sizeof *columns);
+    put_table(p, "Types", "Type|Jobs|#Oldest|#Starts|#Next start|#Last start|#Done|#Dead");
     for (int64_t i = from; rows && i < count && shown < ROWS; i++)
         lines[shown++].type = rows[i];
     for (int64_t i = 0; i < shown; i++)
@@ -309,9 +307,8 @@ static void write_types(struct page *p, const struct status *s)
         json_decref(lines[i].history);
     }
     if (count == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"8\">%r</td></tr>",
-             *like ? "No type has that in its name."
-                   : "No jobs yet; enqueue one with <code>weir enqueue TYPE</code>");
+        put_none(p, *like ? "No type has that in its name."
+                          : "No jobs yet; enqueue one with <code>weir enqueue TYPE</code>");
     put_table_end(p);
     put_pager(p, "like", like, from, shown, count);
     free(rows);
@@ -380,8 +377,6 @@ static int by_waiting(const void *a, const void *b)
 
 static void write_queues(struct page *p, const struct status *s)
 {
-    static const char *const columns[] = {"Queue", "#Waiting", "#Oldest", "State",
-                                          "<span class=\"hidden\">Actions</span>"};
     const struct queue_status **rows = calloc(s->queue_count + 1, sizeof *rows);
 
     if (s->queue_count == 0 || !rows) {
@@ -391,7 +386,7 @@ static void write_queues(struct page *p, const struct status *s)
     for (size_t i = 0; i < s->queue_count; i++)
         rows[i] = &s->queues[i];
     qsort(rows, s->queue_count, sizeof *rows, by_waiting);
-    put_table(p, "Queues", columns, p->r->actions ? 5 : 4);
+    put_table(p, "Queues", "Queue|#Waiting|#Oldest|State|!Actions");
     for (size_t i = 0; i < s->queue_count && i < ROWS; i++)
         write_queue(p, rows[i]);
     put_table_end(p);

@@ -15,6 +15,7 @@ struct page {
     const char *nav; /* the path of the entry that is marked */
     char title[160]; /* UTF-8 or not */
     struct page_cache *cache;
+    int columns;     /* of the table that is being written */
     bool away, gone; /* Redis does not answer; there is no such thing */
     /* of the cache, which stays as it is until the page is written; status NULL: none yet */
     struct page_reading reading;

@@ -14,6 +14,7 @@
 #include "view/hidden.h"
 #include "view/job.h"
 #include "view/status.h"
+#include "view/text.h"
 
 #define PAGER_STEP 100
 #define BAR 1000 /* the width of a bar, in its own units */
@@ -48,21 +49,16 @@ unsigned page_not_found(struct page *p, const char *what, const char *name)
 
 /* ---- The query */
 
-static int hex_of(char c)
-{
-    return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower(c) - 'a' + 10 : -1;
-}
-
 /* Decodes a value, up to its "&". What is no escape stays as it is; a NUL ends it. */
 static void decode(const char *from, char *out, size_t size)
 {
     size_t len = 0;
 
     for (; *from && *from != '&' && len + 1 < size; from++) {
-        int high = *from == '%' ? hex_of(from[1]) : -1, low = high >= 0 ? hex_of(from[2]) : -1;
+        int byte = text_escaped(from);
 
-        out[len++] = low >= 0 ? (char)(16 * high + low) : *from == '+' ? ' ' : *from;
-        from += low >= 0 ? 2 : 0;
+        out[len++] = byte >= 0 ? (char)byte : *from == '+' ? ' ' : *from;
+        from += byte >= 0 ? 2 : 0;
     }
     out[len] = '\0';
 }
@@ -370,13 +366,26 @@ void put_state(struct page *p, const char *state)
 
 /* ---- Tables */
 
-void put_table(struct page *p, const char *heading, const char *const *columns, size_t count)
+void put_table(struct page *p, const char *heading, const char *columns)
 {
+    char name[64];
+
+    p->columns = 0;
     html(p->h, *heading ? "<section><h2>%r</h2>" : "<section>", heading);
-    html(p->h, "<table><thead><tr>", heading);
-    for (size_t i = 0; i < count; i++)
-        html(p->h, "<th scope=\"col\"%r>%r</th>", *columns[i] == '#' ? " class=\"n\"" : "",
-             columns[i] + (*columns[i] == '#'));
+    html(p->h, "<table><thead><tr>");
+    for (size_t len; *columns; columns += len + (columns[len] == '|')) {
+        bool number = *columns == '#', unseen = *columns == '!';
+
+        len = strcspn(columns, "|");
+        if (unseen && !p->r->actions)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)len - (number || unseen), columns + (number || unseen));
+        html(p->h,
+             unseen ? "<th scope=\"col\"%r><span class=\"hidden\">%r</span></th>"
+                    : "<th scope=\"col\"%r>%r</th>",
+             number ? " class=\"n\"" : "", name);
+        p->columns++;
+    }
     html(p->h, "</tr></thead><tbody>");
 }
 
@@ -385,14 +394,19 @@ void put_table_end(struct page *p)
     html(p->h, "</tbody></table></section>");
 }
 
-void put_rows(struct page *p, const char *heading, const char *const *columns, size_t count,
-              const json_t *rows, void (*put_row)(struct page *p, const json_t *row), const char *none)
+void put_none(struct page *p, const char *none)
 {
-    put_table(p, heading, columns, count);
+    html(p->h, "<tr class=\"empty\"><td colspan=\"%d\">%r</td></tr>", p->columns, none);
+}
+
+void put_rows(struct page *p, const char *heading, const char *columns, const json_t *rows,
+              void (*put_row)(struct page *p, const json_t *row), const char *none)
+{
+    put_table(p, heading, columns);
     for (size_t i = 0; i < json_array_size(rows); i++)
         put_row(p, json_array_get(rows, i));
     if (json_array_size(rows) == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"%d\">%r</td></tr>", (int)count, none);
+        put_none(p, none);
     put_table_end(p);
 }
 

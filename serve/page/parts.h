@@ -80,14 +80,15 @@ void put_state(struct page *p, const char *state);
 
 /* ---- Tables, notes */
 
-/* Begins a section with a heading, and a table with these headings: a heading that begins with '#' is of numbers. Ended
- * by put_end. */
-void put_table(struct page *p, const char *heading, const char *const *columns, size_t count);
+/* Begins a section with a heading, and a table of columns, "Job|#Died|!Actions": '#' has numbers, '!' is there with p->r->actions alone, and its
+ * heading only heard. Ended by put_table_end. */
+void put_table(struct page *p, const char *heading, const char *columns);
 void put_table_end(struct page *p);
+/* Puts what stands in a table without rows. */
+void put_none(struct page *p, const char *none);
 /* Puts a table of which each row is one of rows; `none` stands in it where there are none. */
-void put_rows(struct page *p, const char *heading, const char *const *columns, size_t count,
-              const struct json_t *rows, void (*put_row)(struct page *p, const struct json_t *row),
-              const char *none);
+void put_rows(struct page *p, const char *heading, const char *columns, const struct json_t *rows,
+              void (*put_row)(struct page *p, const struct json_t *row), const char *none);
 
 /* How far a search has looked, and the link by which it goes on. */
 struct way_on {

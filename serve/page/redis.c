@@ -49,11 +49,10 @@ static void write_verdict(struct page *p, const json_t *checks)
 
 static void write_checks(struct page *p, const json_t *checks)
 {
-    static const char *const columns[] = {"State", "Check", "Found", "Do"};
     json_t *check;
     size_t i;
 
-    put_table(p, "", columns, 4);
+    put_table(p, "", "State|Check|Found|Do");
     for (size_t state = 0; state < sizeof order / sizeof *order; state++)
         json_array_foreach(checks, i, check)
         {

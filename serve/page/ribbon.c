@@ -345,16 +345,13 @@ static void write_key(struct page *p, const struct ribbon *r)
 
 static void write_next(struct page *p, const struct ribbon *r)
 {
-    static const char *const columns[] = {"Type", "Key", "Job", "#Start"};
-    const json_t *job;
-    size_t i;
-
     html(p->h, "<details class=\"nexts\" id=\"nexts\"><summary>The next ");
     html(p->h, json_array_size(r->next) == 1 ? "start" : "%d starts", (int)json_array_size(r->next));
     html(p->h, "</summary>");
-    put_table(p, "", columns, 4);
-    json_array_foreach((json_t *)r->next, i, job)
-    {
+    put_table(p, "", "Type|Key|Job|#Start");
+    for (size_t i = 0; i < json_array_size(r->next); i++) {
+        const json_t *job = json_array_get(r->next, i);
+
         html(p->h, "<tr>");
         put_doc_link(p, "type", "types", job, "type");
         put_doc_secret(p, "key", job, "key");

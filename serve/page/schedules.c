@@ -61,8 +61,6 @@ static void write_row(struct page *p, const json_t *s)
 
 unsigned page_schedules(struct page *p, const char *name)
 {
-    static const char *const columns[] = {
-        "Schedule", "When", "Type", "Queue", "#Next", "State", "<span class=\"hidden\">Actions</span>"};
     json_t *rows;
 
     (void)name;
@@ -70,7 +68,7 @@ unsigned page_schedules(struct page *p, const char *name)
         return page_failed(p, &p->w->error);
     snprintf(p->title, sizeof p->title, "Schedules");
     html(p->h, "<h1>Schedules <small>%n</small></h1>", (int64_t)json_array_size(rows));
-    put_rows(p, "", columns, p->r->actions ? 7 : 6, rows, write_row,
+    put_rows(p, "", "Schedule|When|Type|Queue|#Next|State|!Actions", rows, write_row,
              "No schedules: <code>weir schedule add NAME CRON TYPE</code> adds one.");
     json_decref(rows);
     return 200;
@@ -122,7 +120,6 @@ static void write_run(struct page *p, const json_t *run)
 
 unsigned page_schedule(struct page *p, const char *name)
 {
-    static const char *const columns[] = {"Due", "Job", "How it ended", "#Since"};
     struct schedule_row row;
     json_t *s = NULL;
     int status = schedule_find(p->w, name, &row);
@@ -145,7 +142,7 @@ unsigned page_schedule(struct page *p, const char *name)
         html(p->h, "</div>");
     }
     write_sheet(p, s);
-    put_rows(p, "Last runs", columns, 4, json_object_get(s, "runs"), write_run,
+    put_rows(p, "Last runs", "Due|Job|How it ended|#Since", json_object_get(s, "runs"), write_run,
              "None yet. The last ten are kept.");
     html(p->h, "<p class=\"more\"><a href=\"/jobs?q=schedule%%3A%u\">Its jobs</a></p>", name);
     json_decref(s);

@@ -91,12 +91,10 @@ static void write_slot(struct page *p, const json_t *slot)
 
 static void write_slots(struct page *p, const json_t *history)
 {
-    static const char *const columns[] = {"From",  "#Starts",    "#Done",     "#Retried",
-                                          "#Dead", "#Cancelled", "#Throttled"};
     const json_t *slots = json_object_get(history, "slots");
 
     html(p->h, "<details id=\"numbers\"><summary>In numbers</summary>");
-    put_table(p, "", columns, 7);
+    put_table(p, "", "From|#Starts|#Done|#Retried|#Dead|#Cancelled|#Throttled");
     for (size_t i = json_array_size(slots); i > 0; i--)
         write_slot(p, json_array_get(slots, i - 1));
     put_table_end(p);

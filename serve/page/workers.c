@@ -64,11 +64,7 @@ static void write_row(struct page *p, const json_t *worker)
 
 static void write_workers(struct page *p, const json_t *rows)
 {
-    static const char *const columns[] = {
-        "Worker", "State",    "Process",         "Queues",
-        "#Types", "#Running", "#Last heartbeat", "<span class=\"hidden\">Actions</span>"};
-
-    put_rows(p, "", columns, p->r->actions ? 8 : 7, rows, write_row,
+    put_rows(p, "", "Worker|State|Process|Queues|#Types|#Running|#Last heartbeat|!Actions", rows, write_row,
              "No worker is alive: <code>weir worker</code> starts one.");
 }
 
