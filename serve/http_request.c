@@ -26,12 +26,12 @@ static bool read_fields(struct http_request *r)
 {
     const char *query = strchr(r->address, '?');
 
-    if (r->plan == PLAN_ACTION && r->body.len > 0 && query && query[1]) {
+    if (r->plan == WORK_ACTION && r->body.len > 0 && query && query[1]) {
         http_request_refuse(r, MHD_HTTP_BAD_REQUEST,
                             "fields in the address and in the body; write all in one of them");
         return false;
     }
-    if (r->body.len == 0 || r->plan == PLAN_JOBS)
+    if (r->body.len == 0 || r->plan == WORK_JOBS)
         r->fields = fields_of_form(query ? query + 1 : "", query ? strlen(query + 1) : 0);
     else if (is_form(r))
         r->fields = fields_of_form(r->body.at, r->body.len);
@@ -112,8 +112,8 @@ static void send_back(struct http_request *r, const char *back, const char *prob
 static void on_answer(struct waiter *waiter, const struct work_item *item, struct answer *answer)
 {
     struct http_request *r = (struct http_request *)waiter;
-    bool changes = r->plan == PLAN_ACTION || r->plan == PLAN_JOBS ||
-                   (r->plan == PLAN_CALL && r->verb->right & (RIGHT_ACT | RIGHT_ENQUEUE));
+    bool changes = r->plan == WORK_ACTION || r->plan == WORK_JOBS ||
+                   (r->plan == WORK_CALL && r->verb->right & (RIGHT_ACT | RIGHT_ENQUEUE));
     const char *back = changes && r->fields ? way_back(r) : NULL, *problem = item ? item->error.text : "";
 
     if (item && changes) {
@@ -164,20 +164,15 @@ static struct work_item *page_item(const struct http_request *r, enum redis_thre
 
 static struct work_item *make_item(struct http_request *r, enum redis_thread_kind *thread)
 {
-    static const enum work_item_kind kinds[] = {[PLAN_DOCUMENT] = WORK_DOCUMENT,
-                                                [PLAN_METRICS] = WORK_METRICS,
-                                                [PLAN_ACTION] = WORK_ACTION,
-                                                [PLAN_JOBS] = WORK_JOBS,
-                                                [PLAN_CALL] = WORK_CALL};
     const struct http_routes *o = r->routes;
     struct work_item *item;
 
-    if (r->plan == PLAN_PAGE)
+    if (r->plan == WORK_PAGE)
         return page_item(r, thread);
-    item = work_item_new(kinds[r->plan]);
+    item = work_item_new(r->plan);
     if (!item)
         return NULL;
-    *thread = r->plan == PLAN_METRICS ? THREAD_LOOK
+    *thread = r->plan == WORK_METRICS ? THREAD_LOOK
               : r->resource           ? r->resource->thread
               : r->verb               ? r->verb->thread
                                       : THREAD_CHANGE;
@@ -199,9 +194,9 @@ static char *shared_key(const struct http_request *r)
     bool acts = r->visitor.rights & RIGHT_ACT;
     char *key;
 
-    if (r->plan != PLAN_DOCUMENT && r->plan != PLAN_METRICS && r->plan != PLAN_PAGE)
+    if (r->plan != WORK_DOCUMENT && r->plan != WORK_METRICS && r->plan != WORK_PAGE)
         return NULL;
-    return asprintf(&key, "%d %s", r->plan == PLAN_PAGE && acts, r->address) < 0 ? NULL : key;
+    return asprintf(&key, "%d %s", r->plan == WORK_PAGE && acts, r->address) < 0 ? NULL : key;
 }
 
 static void ask(struct http_request *r)
@@ -211,9 +206,9 @@ static void ask(struct http_request *r)
     char *key;
 
     r->asked = true;
-    if (r->plan != PLAN_PAGE && r->plan != PLAN_CALL && !read_fields(r))
+    if (r->plan != WORK_PAGE && r->plan != WORK_CALL && !read_fields(r))
         return;
-    if (r->plan == PLAN_CALL && r->verb->right == RIGHT_ACT) /* for the log */
+    if (r->plan == WORK_CALL && r->verb->right == RIGHT_ACT) /* for the log */
         r->fields = json_loadb(r->body.at ? r->body.at : "", r->body.len, 0, NULL);
     key = shared_key(r);
     item = make_item(r, &thread);
@@ -259,7 +254,7 @@ void http_request_free(struct http_request *r)
 enum MHD_Result http_request_begin(struct http_request *r)
 {
     http_request_plan(r); /* an answer before a body that nobody reads ends the connection */
-    return r->plan == PLAN_ANSWERED && http_request_brings_body(r) ? http_request_send(r) : MHD_YES;
+    return r->plan == WORK_NONE && http_request_brings_body(r) ? http_request_send(r) : MHD_YES;
 }
 
 enum MHD_Result http_request_body(struct http_request *r, const char *bytes, size_t len)
@@ -306,7 +301,7 @@ static void take_up(struct http_request *r)
         http_request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies at a time; ask again");
     else if (wrong)
         http_request_refuse(r, MHD_HTTP_BAD_REQUEST, wrong);
-    else if (r->plan != PLAN_LOGIN)
+    else if (r->plan != WORK_LOGIN)
         ask(r);
     else if (read_fields(r))
         log_in(r);
@@ -314,10 +309,10 @@ static void take_up(struct http_request *r)
 
 enum MHD_Result http_request_go_on(struct http_request *r)
 {
-    if (r->plan != PLAN_ANSWERED && !r->asked)
+    if (r->plan != WORK_NONE && !r->asked)
         take_up(r);
     r->asked = true;
-    if (r->plan == PLAN_ANSWERED)
+    if (r->plan == WORK_NONE)
         return http_request_send(r);
     r->suspended = true;
     r->routes->waiting++;

@@ -20,17 +20,6 @@ struct http_routes {
     size_t waiting, body_bytes;
 };
 
-enum plan {
-    PLAN_ANSWERED,
-    PLAN_DOCUMENT,
-    PLAN_METRICS,
-    PLAN_PAGE,
-    PLAN_LOGIN,
-    PLAN_ACTION,
-    PLAN_JOBS,
-    PLAN_CALL
-};
-
 /* A verb of the protocol stands behind POST /api/v1/VERB. */
 struct api_verb {
     const char *name;
@@ -44,10 +33,10 @@ struct http_request {
     struct http_routes *routes;
     struct MHD_Connection *connection;
     const char *method;
-    char *address; /* from its first "/" on */
-    enum plan plan;
+    char *address;            /* from its first "/" on */
+    enum work_item_kind plan; /* WORK_NONE: it is answered */
     const struct resource *resource;
-    const struct api_verb *verb; /* of PLAN_CALL */
+    const struct api_verb *verb; /* of WORK_CALL */
     char name[RESOURCE_NAME_SIZE];
     struct visitor visitor;
     struct text body;

@@ -26,7 +26,7 @@ enum MHD_Result http_request_send(struct http_request *r)
 
 void http_request_answer(struct http_request *r, unsigned status, struct MHD_Response *response)
 {
-    r->plan = PLAN_ANSWERED;
+    r->plan = WORK_NONE;
     r->status = status;
     r->response = response;
 }

@@ -26,7 +26,7 @@ static void format_client(const struct http_request *r, char out[64])
 
 void http_request_audit(const struct http_request *r, unsigned status, const char *problem)
 {
-    bool enqueues = r->plan == PLAN_JOBS || (r->verb && r->verb->right == RIGHT_ENQUEUE);
+    bool enqueues = r->plan == WORK_JOBS || (r->verb && r->verb->right == RIGHT_ENQUEUE);
     char *given = json_dumps(r->fields, JSON_COMPACT), client[64], code[24];
     size_t given_len = given ? strnlen(given, AUDITED) : 0;
     struct log_field fields[] = {

@@ -77,13 +77,13 @@ static void read_get(struct http_request *r)
         http_request_show_login(r, MHD_HTTP_UNAUTHORIZED, "It shows itself to those with a token.");
     } else if (page) {
         if (has_right(r, RIGHT_LOOK))
-            r->plan = PLAN_PAGE;
+            r->plan = WORK_PAGE;
     } else if (is_path(r, "/metrics")) {
         if (has_right(r, RIGHT_LOOK))
-            r->plan = PLAN_METRICS;
+            r->plan = WORK_METRICS;
     } else if ((r->resource = resource_find(document_resources, r->address, r->name))) {
         if (has_right(r, RIGHT_LOOK))
-            r->plan = PLAN_DOCUMENT;
+            r->plan = WORK_DOCUMENT;
     } else if (resource_find(action_resources, r->address, r->name)) {
         http_request_refuse(r, MHD_HTTP_METHOD_NOT_ALLOWED, "that is done by POST");
     } else {
@@ -141,7 +141,7 @@ static void read_call(struct http_request *r)
         http_request_refuse(r, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
                             "send it as application/json, lines as application/x-ndjson");
     else if (r->verb->right == 0 || has_right(r, r->verb->right))
-        r->plan = PLAN_CALL;
+        r->plan = WORK_CALL;
 }
 
 static void read_post(struct http_request *r)
@@ -159,16 +159,16 @@ static void read_post(struct http_request *r)
             r, MHD_HTTP_BAD_REQUEST,
             "a token in the address stands in logs and histories: send it in the body, and make a new one");
     } else if (is_path(r, "/login")) {
-        r->plan = PLAN_LOGIN;
+        r->plan = WORK_LOGIN;
     } else if (is_path(r, "/api/jobs")) {
         r->body_most = http_request_is_lines(r) ? LINES_MOST : ONE_JOB_MOST;
         if (has_right(r, RIGHT_ENQUEUE))
-            r->plan = PLAN_JOBS;
+            r->plan = WORK_JOBS;
     } else if (http_request_is_call(r)) {
         read_call(r);
     } else if ((r->resource = resource_find(action_resources, r->address, r->name))) {
         if (has_right(r, RIGHT_ACT))
-            r->plan = PLAN_ACTION;
+            r->plan = WORK_ACTION;
     } else if (is_page(r) || is_path(r, "/metrics") ||
                resource_find(document_resources, r->address, r->name)) {
         http_request_refuse(r, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
@@ -209,6 +209,6 @@ void http_request_plan(struct http_request *r)
         read_post(r);
     else
         http_request_refuse(r, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET, HEAD and POST are answered");
-    if (r->plan != PLAN_ANSWERED && !get && body_size(r) > r->body_most)
+    if (r->plan != WORK_NONE && !get && body_size(r) > r->body_most)
         http_request_refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
 }

@@ -144,8 +144,9 @@ static bool goes_on(struct work_item *item, const json_t *doc)
     return json_object_set(item->fields, "cursor", cursor) == 0;
 }
 
-static void run_resource(struct work_item *item, struct weir *w)
+static void run_resource(struct work_item *item, const struct tools *tools)
 {
+    struct weir *w = tools->w;
     struct ask ask = {
         .row = item->resource, .name = item->name, .fields = item->fields, .hide_args = item->hide_args};
     json_t *doc = NULL;
@@ -167,8 +168,9 @@ static void run_resource(struct work_item *item, struct weir *w)
     put_document(item, doc);
 }
 
-static void run_jobs(struct work_item *item, struct weir *w)
+static void run_jobs(struct work_item *item, const struct tools *tools)
 {
+    struct weir *w = tools->w;
     json_t *doc;
     int status;
 
@@ -218,8 +220,9 @@ static unsigned status_of_answer(const struct text *answer)
     return MHD_HTTP_OK;
 }
 
-static void run_call(struct work_item *item, struct weir *w)
+static void run_call(struct work_item *item, const struct tools *tools)
 {
+    struct weir *w = tools->w;
     bool lost;
 
     item->type = "application/json";
@@ -260,18 +263,12 @@ static void run_page(struct work_item *item, const struct tools *tools)
 
 void work_item_run(struct work *work, const struct tools *tools)
 {
+    static void (*const runs[])(struct work_item * item, const struct tools *tools) = {
+        [WORK_DOCUMENT] = run_resource, [WORK_METRICS] = run_metrics, [WORK_ACTION] = run_resource,
+        [WORK_JOBS] = run_jobs,         [WORK_CALL] = run_call,       [WORK_PAGE] = run_page};
     struct work_item *item = (struct work_item *)work;
 
     if (item->drop_pages)
         page_cache_drop(tools->pages);
-    if (item->kind == WORK_PAGE)
-        run_page(item, tools);
-    else if (item->kind == WORK_METRICS)
-        run_metrics(item, tools);
-    else if (item->kind == WORK_JOBS)
-        run_jobs(item, tools->w);
-    else if (item->kind == WORK_CALL)
-        run_call(item, tools->w);
-    else
-        run_resource(item, tools->w);
+    runs[item->kind](item, tools);
 }

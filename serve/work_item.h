@@ -8,6 +8,8 @@
 #include "serve/resource.h"
 
 enum work_item_kind {
+    WORK_NONE,
+    WORK_LOGIN,    /* of http_request.h: no work for a thread */
     WORK_DOCUMENT, /* GET below /api */
     WORK_METRICS,
     WORK_ACTION, /* POST below /api */
