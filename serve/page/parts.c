@@ -538,8 +538,20 @@ static json_t *without_key(const json_t *doc)
     return copy;
 }
 
+/* Leads to where something can be done: to the limit, or to its keys. */
+static bool begin_waits_link(struct page *p, const json_t *doc)
+{
+    const char *limit = json_text_of(doc, "limit_name");
+
+    if (*limit)
+        html(p->h, "<a href=\"/%r/%u\">", strstr(json_text_of(doc, "rule"), ",by=") ? "keys" : "limits",
+             limit);
+    return *limit;
+}
+
 void put_waits_document(struct page *p, const json_t *doc)
 {
+    bool links;
     char *text = NULL;
     size_t len = 0;
     json_t *shown =
@@ -549,7 +561,9 @@ void put_waits_document(struct page *p, const json_t *doc)
     if (to) {
         waits_put(to, shown, p->now_us);
         fclose(to);
-        html(p->h, "<small class=\"waits\">waits for <bdi>%s</bdi></small>", text ? text : "");
+        html(p->h, "<small class=\"waits\">waits for ");
+        links = begin_waits_link(p, doc);
+        html(p->h, "<bdi>%s</bdi>%r</small>", text ? text : "", links ? "</a>" : "");
     }
     json_decref(shown);
     free(text);

@@ -2,8 +2,9 @@
 'use strict';
 const assert = require('node:assert');
 const fs = require('node:fs');
+const os = require('node:os');
 const path = require('node:path');
-const { until, sleep } = require('./stage.js');
+const { Stage, until, sleep } = require('./stage.js');
 
 const PATHS = ['/', '/types/mail', '/limits', '/limits/mail', '/keys/keyed', '/jobs', '/batches', '/batches/news', '/schedules', '/workers', '/dead', '/redis'];
 
@@ -882,5 +883,129 @@ cases['keys: the longest, one that is looked for, paused and resumed'] = async (
     await shows(page, 'Jobs');
     assert.equal(await page.locator('tbody tr').count(), 19);
 };
+
+// ---- What an operator is there for, from the overview on: at most two clicks; what is typed is no click.
+
+const TASKS = {
+    'a type is stuck': async ({ stage, begin }) => {
+        stage.weir(['enqueue', '--from', '-', 'mail'], lines(30));
+        stage.worker('--exec', 'other=true');
+        const { page } = await begin();
+        await shows(page, 'No worker takes mail: 30 jobs');
+    },
+    'a provider is down: one type without a limit stops': async ({ stage, begin }) => {
+        const ends = (type) => JSON.parse(stage.weir(['type', 'show', type, '--json'])).done;
+
+        for (const type of ['mail', 'other']) stage.weir(['enqueue', '--from', '-', type], lines(3));
+        const { page, click } = await begin();
+        await click(page.getByRole('link', { name: 'mail', exact: true }));
+        await click(page.getByRole('button', { name: 'Pause' }));
+        await page.getByRole('button', { name: 'Resume' }).waitFor();
+        stage.worker('--exec', 'mail=true', '--exec', 'other=true');
+        await until('the other type to run', () => ends('other') === 3);
+        assert.equal(ends('mail'), 0);
+    },
+    'dead of a bad deploy: those of one reason and hour': async ({ stage, begin }) => {
+        const bury = (minutes, reason, n) => stage.redis('ZADD', 'weir:{0}:dead', ...Array.from({ length: n }, (_, i) => [String((Date.now() - minutes * 60000) * 1000),
+            `${reason[0]}${minutes}.${i} default/mail/ ${reason} ${i}\n{"id":"${reason[0]}${minutes}.${i}","type":"mail"}`]).flat());
+
+        for (const [minutes, reason, n] of [[180, 'bad deploy', 9], [30, 'bad deploy', 2000], [30, 'no route', 9]]) await bury(minutes, reason, n);
+        const { page, click, search } = await begin();
+        await search('state:dead died:<1h reason:"bad deploy"');
+        await click(page.getByRole('link', { name: 'Remove' }).first());
+        await shows(page, '2,000 jobs');
+        await click(page.getByRole('button', { name: 'Remove them' }));
+        await until('the rest', () => stage.weir(['dead', 'list', '--json']).split('\n').length === 18);
+    },
+    'a customer floods': async ({ stage, begin }) => {
+        stage.weir(['rate', 'set', 'mail', '1/1h,by=args.to']);
+        for (const [to, n] of [['acme', 40], ['bolt', 2]]) stage.weir(['enqueue', '--from', '-', 'mail'], lines(n, JSON.stringify({ to })));
+        stage.worker('-c', '1', '--exec', 'mail=true');
+        await until('parked jobs', () => JSON.parse(stage.weir(['rate', 'keys', 'mail', '--json'])).parked === 40);
+        const { page, click } = await begin();
+        await click(page.getByRole('link', { name: /for each args\.to/ }));
+        await click(row(page, 'acme').getByRole('button', { name: 'Pause' }));
+        await until('its pause', async () => /paused by hand/.test(await row(page, 'acme').innerText()));
+    },
+    'a rate is changed, and seen': async ({ stage, begin }) => {
+        stage.weir(['rate', 'set', 'mail', '1/1h']);
+        stage.weir(['enqueue', '--from', '-', 'mail'], lines(30));
+        stage.worker('--exec', 'mail=true');
+        const { page, click } = await begin();
+        await click(page.getByRole('link', { name: /^mail#0/ }));
+        await page.locator('input[name=rules]').fill('1000/s');
+        await click(page.getByRole('button', { name: 'Apply' }));
+        await shows(page, 'set mail 1000/1s');
+        await until('its jobs to run', () => JSON.parse(stage.weir(['type', 'show', 'mail', '--json'])).done === 30);
+    },
+    'a machine is drained': async ({ stage, begin }) => {
+        for (let i = 0; i < 2; i++) stage.worker('--exec', 'mail=true');
+        await until('two workers', () => stage.weir(['worker', 'list', '--json']).split('\n').length === 2);
+        const { page, click } = await begin();
+        stage.weir(['worker', 'quiet', os.hostname(), '--wait', '--yes']);
+        await click(page.getByRole('link', { name: 'Workers', exact: true }));
+        await until('both to be quiet', async () => await page.getByRole('button', { name: 'Resume' }).count() === 2);
+    },
+    'another Redis': async ({ stage, begin }) => {
+        const other = new Stage();
+
+        try {
+            await other.open();
+            stage.weir(['rate', 'set', 'mail', '10/s']);
+            stage.weir(['schedule', 'add', 'nightly', '0 3 * * *', 'report']);
+            fs.writeFileSync(path.join(other.folder, 'all.toml'), stage.weir(['export']) + '\n');
+            other.weir(['apply', 'all.toml']);
+            const { page } = await begin(other, '/schedules');
+            await shows(page, 'nightly');
+            assert.equal(other.weir(['export']), stage.weir(['export']));
+        } finally {
+            await other.close();
+        }
+    },
+    'how full it gets, and when': async ({ stage, begin }) => {
+        const mib = 2 ** 20, now = Date.now() * 1000;
+
+        await stage.redis('CONFIG', 'SET', 'maxmemory', String(95 * mib));
+        stage.weir(['enqueue', 'mail']);
+        await stage.redis('HSET', 'weir:{0}:about', 'memory', [60, 30, 5].map((m) => `${now - m * 60e6}:${(61 - m) * mib / 40}`).join(' '));
+        const { page, click } = await begin();
+        await click(page.getByRole('link', { name: 'Redis', exact: true }));
+        await shows(page, /of 95 MiB used.* full /);
+    },
+    'the job of order 4711, done yesterday': async ({ stage, begin }) => {
+        stage.weir(['enqueue', 'order', '{"order":4711}', '--id', 'first']);
+        stage.worker('--exec', 'order=true', '--keep', '*=2d');
+        await until('it is kept', () => stage.weir(['job', 'show', 'first', '--json']).includes('finished'));
+        const { page, click, search } = await begin();
+        await search('args.order:4711 state:finished');
+        await click(page.getByRole('link', { name: 'first' }));
+        await shows(page, /finished: done/);
+    },
+    'what happened to X': async ({ stage, begin }) => {
+        await makeDead(stage, 1);
+        const { page, search, click } = await begin();
+        await search('d1');
+        await click(page.getByRole('link', { name: 'd1', exact: true }));
+        await shows(page, /dead since[^]*failed once: exit 1/);
+    },
+};
+for (const [name, act] of Object.entries(TASKS))
+    cases['task: ' + name] = async ({ stage, open }) => {
+        const base = await stage.serve('serve', '--allow-actions'), page = await open();
+        let clicks = 0;
+        const click = async (locator) => { clicks++; await locator.click(); };
+        const search = async (words) => {
+            await page.keyboard.press('/');
+            await page.keyboard.type(words + '\n');
+            await shows(page, 'Jobs');
+        };
+        const begin = async (other, address = '/') => {
+            await page.goto((other ? await other.serve('serve') : base) + address);
+            return { page, click, search };
+        };
+
+        await act({ stage, begin });
+        assert.ok(clicks <= 2, `${clicks} clicks`);
+    };
 
 module.exports = cases;
