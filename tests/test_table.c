@@ -100,9 +100,8 @@ TEST(test_a_narrow_line_loses_columns)
     unsetenv("COLUMNS");
 }
 
-static void put_lines(FILE *to, const json_t *row, int64_t now_us)
+static void put_lines(FILE *to, const json_t *row)
 {
-    (void)now_us;
     for (size_t i = 0; i < json_array_size(json_object_get(row, "next")); i++)
         output_to(to, "%lld\n",
                   (long long)json_integer_value(json_array_get(json_object_get(row, "next"), i)));

@@ -28,23 +28,21 @@ static struct {
 
 /* ---- Text */
 
-static void put_state(FILE *to, const json_t *doc, int64_t now_us)
+static void put_state(FILE *to, const json_t *doc)
 {
     const char *state = answer_text(doc, "state");
     bool sealed = json_is_number(json_object_get(doc, "sealed_at"));
 
-    (void)now_us;
     output_to(to, "%s%s", state,
               sealed || strcmp(state, "running") != 0 ? "" : "; not sealed, so more jobs may come");
 }
 
-static void put_waiting(FILE *to, const json_t *doc, int64_t now_us)
+static void put_waiting(FILE *to, const json_t *doc)
 {
     int64_t aside = answer_int(doc, "aside");
     const char *state = answer_text(doc, "state");
     char number[32];
 
-    (void)now_us;
     output_to(to, "%s", grouped((uint64_t)answer_int(doc, "waiting"), number));
     if (aside > 0)
         output_to(to, ", %s of them set aside%s", grouped((uint64_t)aside, number),
@@ -53,20 +51,18 @@ static void put_waiting(FILE *to, const json_t *doc, int64_t now_us)
                                                     : "; resume it again");
 }
 
-static void put_failed(FILE *to, const json_t *doc, int64_t now_us)
+static void put_failed(FILE *to, const json_t *doc)
 {
     char text[PHRASE_SIZE];
 
-    (void)now_us;
     output_to(to, "%s", counted(answer_int(doc, "failed"), "attempt", text));
 }
 
 /* Once it has ended, of its whole life. */
-static void put_rate(FILE *to, const json_t *doc, int64_t now_us)
+static void put_rate(FILE *to, const json_t *doc)
 {
     char rate[40];
 
-    (void)now_us;
     output_to(to, "%s%s", per_second(json_number_value(json_object_get(doc, "rate")), rate),
               strcmp(answer_text(doc, "state"), "ended") == 0 ? " on average" : "");
 }
@@ -110,11 +106,11 @@ static const struct column sheet[] = {
     COLUMN("failed", NULL, .put = put_failed),
     COLUMN("rate", NULL, .put = put_rate),
     COLUMN("waits for", "waits_for", .show = SHOW_WAITS, .drop = 1),
-    COLUMN("ends", NULL, .put = put_finish, .drop = 1),
+    COLUMN("ends", NULL, .put_at = put_finish, .drop = 1),
     COLUMN("created", "created_at", .show = SHOW_WHEN),
     COLUMN("sealed", "sealed_at", .show = SHOW_WHEN, .drop = 1),
     COLUMN("ended", "ended_at", .show = SHOW_WHEN, .drop = 1),
-    COLUMN("then", NULL, .put = put_follower, .drop = 1),
+    COLUMN("then", NULL, .put_at = put_follower, .drop = 1),
     {.heading = NULL},
 };
 

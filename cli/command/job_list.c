@@ -50,11 +50,10 @@ static void put_when(FILE *to, const json_t *job, int64_t now_us)
                   grouped((uint64_t)json_int_of(job, "of"), of));
 }
 
-static void put_reason(FILE *to, const json_t *job, int64_t now_us)
+static void put_reason(FILE *to, const json_t *job)
 {
     char *reason = text_of_ends(text_bytes(json_object_get(job, "reason")), REASON_MOST);
 
-    (void)now_us;
     output_to(to, "%s", reason ? reason : "");
     free(reason);
 }
@@ -66,7 +65,7 @@ static const struct column columns[] = {
     COLUMN("enqueued", "enqueued_at", .show = SHOW_TIME, .drop = 2),
     COLUMN("queue", "queue", .drop = 3),
     COLUMN("key", "key", .drop = 1),
-    COLUMN("place, time", NULL, .put = put_when, .drop = 1, .right = true),
+    COLUMN("place, time", NULL, .put_at = put_when, .drop = 1, .right = true),
     COLUMN("attempts", "attempts", .show = SHOW_COUNT, .drop = 4),
     {.heading = "reason", .put = put_reason, .rest = true},
     {.heading = NULL},

@@ -12,20 +12,18 @@ static bool is_over(const json_t *doc)
     return json_has(doc, "since") && !json_object_get(doc, "lease_until");
 }
 
-static void put_unique(FILE *to, const json_t *doc, int64_t now_us)
+static void put_unique(FILE *to, const json_t *doc)
 {
-    (void)now_us;
     if (json_is_string(json_object_get(doc, "unique")))
         output_to(to, "%s, until it %ss", answer_text(doc, "unique"), answer_text(doc, "unique_until"));
 }
 
-static void put_place(FILE *to, const json_t *doc, int64_t now_us)
+static void put_place(FILE *to, const json_t *doc)
 {
     const char *list = answer_text(doc, "list");
     int64_t ahead = answer_int(doc, "ahead"), turns = answer_int(doc, "turns_before");
     char place[32], of[32], text[PHRASE_SIZE];
 
-    (void)now_us;
     if (!*list)
         return;
     output_to(to, "%s of %s %s", grouped((uint64_t)answer_int(doc, "place"), place),
@@ -40,11 +38,10 @@ static void put_place(FILE *to, const json_t *doc, int64_t now_us)
                   turns == 1 ? "has" : "have");
 }
 
-static void put_cost(FILE *to, const json_t *doc, int64_t now_us)
+static void put_cost(FILE *to, const json_t *doc)
 {
     char text[PHRASE_SIZE];
 
-    (void)now_us;
     if (answer_int(doc, "cost") > 1)
         output_to(to, "%s", counted(answer_int(doc, "cost"), "slot", text));
 }
@@ -73,11 +70,10 @@ static void put_start(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "as soon as a worker takes it: its type has no limit");
 }
 
-static void put_worker(FILE *to, const json_t *doc, int64_t now_us)
+static void put_worker(FILE *to, const json_t *doc)
 {
     const json_t *worker = json_object_get(doc, "worker");
 
-    (void)now_us;
     output_to(to, "%s", answer_text(worker, "name"));
     if (*answer_text(worker, "host"))
         output_to(to, ", process %lld on %s", (long long)answer_int(worker, "pid"),
@@ -120,9 +116,8 @@ static void put_lease(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "over: its worker is silent, and another one takes the job back");
 }
 
-static void put_unreadable(FILE *to, const json_t *doc, int64_t now_us)
+static void put_unreadable(FILE *to, const json_t *doc)
 {
-    (void)now_us;
     if (json_is_string(json_object_get(doc, "unreadable")))
         output_to(to, is_over(doc) ? "%s" : "%s\nit ends among the dead when a worker comes to it",
                   answer_text(doc, "unreadable"));
@@ -140,29 +135,26 @@ static void put_cancelled(FILE *to, const json_t *doc, int64_t now_us)
                                                : "it ends when a worker comes to it");
 }
 
-static void put_attempts(FILE *to, const json_t *doc, int64_t now_us)
+static void put_attempts(FILE *to, const json_t *doc)
 {
-    (void)now_us;
     output_to(to, "%lld of %lld used", (long long)answer_int(doc, "attempts"),
               (long long)answer_int(doc, "max_attempts"));
 }
 
-static void put_interrupted(FILE *to, const json_t *doc, int64_t now_us)
+static void put_interrupted(FILE *to, const json_t *doc)
 {
     char text[PHRASE_SIZE];
 
-    (void)now_us;
     if (answer_int(doc, "interrupted") > 0)
         output_to(to, "%s, by the death of its worker or handler%s",
                   counted(answer_int(doc, "interrupted"), "time", text),
                   json_is_true(json_object_get(doc, "alone")) ? "; a suspect, so apart from other jobs" : "");
 }
 
-static void put_throttled(FILE *to, const json_t *doc, int64_t now_us)
+static void put_throttled(FILE *to, const json_t *doc)
 {
     char text[PHRASE_SIZE];
 
-    (void)now_us;
     if (answer_int(doc, "throttled") > 0)
         output_to(to, "%s", counted(answer_int(doc, "throttled"), "time", text));
 }
@@ -180,20 +172,20 @@ static const struct column sheet[] = {
     COLUMN("worker", NULL, .put = put_worker, .drop = 1),
     COLUMN("enqueued", "enqueued_at", .show = SHOW_WHEN, .drop = 1),
     COLUMN("due", "due_at", .show = SHOW_WHEN, .drop = 1),
-    COLUMN("started", NULL, .put = put_started, .drop = 1),
-    COLUMN("died", NULL, .put = put_died, .drop = 1),
-    COLUMN("ended", NULL, .put = put_ended, .drop = 1),
+    COLUMN("started", NULL, .put_at = put_started, .drop = 1),
+    COLUMN("died", NULL, .put_at = put_died, .drop = 1),
+    COLUMN("ended", NULL, .put_at = put_ended, .drop = 1),
     COLUMN("waited", "waited", .show = SHOW_SPAN, .drop = 1),
     COLUMN("ran", "ran", .show = SHOW_SPAN, .drop = 1),
     COLUMN("took", "took", .show = SHOW_SPAN, .drop = 1),
-    COLUMN("lease", NULL, .put = put_lease, .drop = 1),
+    COLUMN("lease", NULL, .put_at = put_lease, .drop = 1),
     COLUMN("outcome", "outcome", .drop = 1),
     COLUMN("result", "result", .drop = 1),
     COLUMN("reason", "reason", .drop = 1, .tone = TONE_WRONG),
     COLUMN("unreadable", NULL, .put = put_unreadable, .drop = 1, .tone = TONE_WRONG),
-    COLUMN("cancelled", NULL, .put = put_cancelled, .drop = 1, .tone = TONE_WARNING),
+    COLUMN("cancelled", NULL, .put_at = put_cancelled, .drop = 1, .tone = TONE_WARNING),
     COLUMN("waits for", "waits_for", .show = SHOW_WAITS, .drop = 1),
-    COLUMN("starts", NULL, .put = put_start, .drop = 1),
+    COLUMN("starts", NULL, .put_at = put_start, .drop = 1),
     COLUMN("attempts", NULL, .put = put_attempts),
     COLUMN("interrupted", NULL, .put = put_interrupted, .drop = 1, .tone = TONE_WARNING),
     COLUMN("throttled", NULL, .put = put_throttled, .drop = 1),
@@ -208,7 +200,7 @@ static const struct column sheet[] = {
 static const struct column gate_columns[] = {
     COLUMN("gate", "gate"),
     COLUMN("rule", "rule"),
-    {.heading = "opens", .put = gate_put_opening},
+    {.heading = "opens", .put_at = gate_put_opening},
     COLUMN("holds it", "holds_it", .show = SHOW_FLAG, .tone = TONE_WARNING),
     {.heading = NULL},
 };

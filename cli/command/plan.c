@@ -90,11 +90,10 @@ static json_t *plan_json(const struct plan *plan)
 
 /* ---- Text */
 
-static void put_part(FILE *to, const json_t *point, int64_t now_us)
+static void put_part(FILE *to, const json_t *point)
 {
     double part = json_number_value(json_object_get(point, "part"));
 
-    (void)now_us;
     if (part > 0 && part < 1)
         output_to(to, "%.0f %%", 100 * part);
     else

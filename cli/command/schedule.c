@@ -54,8 +54,8 @@ static const struct column columns[] = {
     COLUMN("when", "when"),
     COLUMN("zone", "zone", .drop = 2),
     COLUMN("type", "type", .drop = 1),
-    {.heading = "next", .put = put_due, .show = SHOW_WHEN},
-    {.heading = "wrong", .put = put_wrong, .drop = 1, .rest = true, .tone = TONE_WRONG},
+    {.heading = "next", .put_at = put_due, .show = SHOW_WHEN},
+    {.heading = "wrong", .put_at = put_wrong, .drop = 1, .rest = true, .tone = TONE_WRONG},
     {.heading = NULL},
 };
 
@@ -98,11 +98,10 @@ static void put_next(FILE *to, const json_t *doc, int64_t now_us)
     zone_free(zone);
 }
 
-static void put_how(FILE *to, const json_t *run, int64_t now_us)
+static void put_how(FILE *to, const json_t *run)
 {
     const char *state = answer_text(run, "state");
 
-    (void)now_us;
     output_to(to, "%s",
               *answer_text(run, "outcome") ? answer_text(run, "outcome")
               : strcmp(state, "gone") == 0 ? "gone: done, cancelled or removed"
@@ -119,7 +118,7 @@ static const struct column sheet[] = {
     COLUMN("queue", "queue"),
     COLUMN("type", "type"),
     COLUMN("body", "body"),
-    {.heading = "next", .put = put_next},
+    {.heading = "next", .put_at = put_next},
     {.heading = NULL},
 };
 static const struct column run_columns[] = {

@@ -33,7 +33,7 @@ static const struct column type_columns[] = {
     COLUMN("oldest", "oldest_at", .show = SHOW_TIME, .drop = 6),
     COLUMN("rate", "rule", .drop = 2),
     COLUMN("now", "rate_now", .show = SHOW_RATE, .drop = 6),
-    {.heading = "ends", .put = type_put_end, .show = SHOW_WHEN},
+    {.heading = "ends", .put_at = type_put_end, .show = SHOW_WHEN},
     {.heading = NULL},
 };
 

@@ -44,8 +44,8 @@ static const struct column sheet[] = {
     COLUMN("rate", "rule", .drop = 1),
     COLUMN("oldest", "oldest_at", .show = SHOW_WHEN, .drop = 1),
     COLUMN("waits for", "waits_for", .show = SHOW_WAITS, .drop = 1),
-    {.heading = "next start", .put = put_next, .drop = 1},
-    {.heading = "last start", .put = type_put_end, .drop = 1},
+    {.heading = "next start", .put_at = put_next, .drop = 1},
+    {.heading = "last start", .put_at = type_put_end, .drop = 1},
     {.heading = NULL},
 };
 

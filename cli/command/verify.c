@@ -134,9 +134,8 @@ static json_t *report_json(const struct verify *v)
 
 /* ---- Text */
 
-static void put_rule(FILE *to, const json_t *row, int64_t now_us)
+static void put_rule(FILE *to, const json_t *row)
 {
-    (void)now_us;
     output_to(to, "%s%s", json_text_of(row, "rule"), json_int_of(row, "stretches") > 1 ? " at last" : "");
 }
 
@@ -149,11 +148,10 @@ static void put_window(FILE *to, const json_t *window)
               grouped((uint64_t)json_int_of(window, "most_allowed"), allowed), span);
 }
 
-static void put_most(FILE *to, const json_t *row, int64_t now_us)
+static void put_most(FILE *to, const json_t *row)
 {
     const json_t *windows = json_object_get(row, "windows");
 
-    (void)now_us;
     for (size_t i = 0; i < json_array_size(windows); i++) {
         output_to(to, "%s", i ? ", " : "");
         put_window(to, json_array_get(windows, i));
@@ -163,11 +161,10 @@ static void put_most(FILE *to, const json_t *row, int64_t now_us)
                   json_int_of(row, "allowed_at_once"));
 }
 
-static void put_started(FILE *to, const json_t *row, int64_t now_us)
+static void put_started(FILE *to, const json_t *row)
 {
     const json_t *started = json_object_get(row, "started");
 
-    (void)now_us;
     if (started)
         put_window(to, started);
 }

@@ -24,7 +24,7 @@ static const struct column columns[] = {
     COLUMN("worker", "name"),
     COLUMN("host", "host", .drop = 2),
     COLUMN("pid", "pid", .drop = 1),
-    COLUMN("state", NULL, .put = put_state),
+    COLUMN("state", NULL, .put_at = put_state),
     COLUMN("running", "running", .show = SHOW_COUNT),
     COLUMN("executors", "executors", .show = SHOW_COUNT, .drop = 3),
     COLUMN("queues", "serves", .drop = 4),

@@ -71,22 +71,20 @@ static void put_partitions(FILE *to, const json_t *doc)
         output_to(to, " in each of %d partitions", (int)answer_int(doc, "partitions"));
 }
 
-static void put_jobs(FILE *to, const json_t *doc, int64_t now_us)
+static void put_jobs(FILE *to, const json_t *doc)
 {
     char jobs[32], most[32];
 
-    (void)now_us;
     output_to(to, "%s of at most %s", grouped((uint64_t)answer_int(doc, "jobs"), jobs),
               grouped((uint64_t)answer_int(doc, "keep_jobs"), most));
     put_partitions(to, doc);
 }
 
-static void put_bytes(FILE *to, const json_t *doc, int64_t now_us)
+static void put_bytes(FILE *to, const json_t *doc)
 {
     int64_t bytes = answer_int_or(doc, "bytes", -1);
     char there[32], most[32];
 
-    (void)now_us;
     output_to(to, "%s of at most %s", bytes < 0 ? "not counted yet" : sized(bytes, there),
               sized(answer_int(doc, "keep_bytes"), most));
     put_partitions(to, doc);
@@ -106,7 +104,7 @@ static void put_age(FILE *to, const json_t *doc, int64_t now_us)
 static const struct column sheet[] = {
     {.heading = "jobs", .put = put_jobs},
     {.heading = "bytes", .put = put_bytes},
-    {.heading = "age", .put = put_age},
+    {.heading = "age", .put_at = put_age},
     {.heading = NULL},
 };
 

@@ -21,11 +21,10 @@ struct list {
     struct table_shape shape;
 };
 
-static void put_reason(FILE *to, const json_t *doc, int64_t now_us)
+static void put_reason(FILE *to, const json_t *doc)
 {
     char *reason = text_of_ends(text_bytes(json_object_get(doc, "reason")), REASON_MOST);
 
-    (void)now_us;
     if (reason)
         output_to(to, "%s", reason);
     free(reason);
@@ -110,12 +109,11 @@ struct view {
 };
 
 /* "3; interrupted 1 time, throttled 2 times" */
-static void put_attempts(FILE *to, const json_t *doc, int64_t now_us)
+static void put_attempts(FILE *to, const json_t *doc)
 {
     int64_t interrupted = answer_int(doc, "interrupted"), throttled = answer_int(doc, "throttled");
     char text[PHRASE_SIZE];
 
-    (void)now_us;
     output_to(to, "%s", grouped((uint64_t)answer_int(doc, "attempts"), text));
     if (interrupted > 0)
         output_to(to, "; interrupted %s", counted(interrupted, "time", text));
@@ -142,7 +140,7 @@ static const struct column sheet[] = {
     COLUMN("queue", "queue", .drop = 1),
     COLUMN("key", "key", .drop = 1),
     {.heading = "attempts", .put = put_attempts},
-    {.heading = "failed before", .put = put_failure, .drop = 1},
+    {.heading = "failed before", .put_at = put_failure, .drop = 1},
     COLUMN("batch", "batch", .drop = 1),
     COLUMN("unique", "unique", .drop = 1),
     COLUMN("body", "bytes", .show = SHOW_BYTES),

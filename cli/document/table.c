@@ -109,7 +109,9 @@ static void put_value(FILE *to, enum show show, const json_t *value, int64_t now
 static void put_made(FILE *to, const struct column *c, const char *name, const json_t *row, int64_t now_us)
 {
     if (c->put)
-        c->put(to, row, now_us);
+        c->put(to, row);
+    else if (c->put_at)
+        c->put_at(to, row, now_us);
     else if (!*c->path)
         output_to(to, "%s", name);
     else
@@ -124,7 +126,7 @@ static bool says_nothing(const char *cell)
 
 static bool is_right(const struct column *c)
 {
-    return c->put ? c->right : c->show >= SHOW_COUNT && c->show <= SHOW_SPAN;
+    return c->put || c->put_at ? c->right : c->show >= SHOW_COUNT && c->show <= SHOW_SPAN;
 }
 
 /* ---- Text */

@@ -47,8 +47,9 @@ struct column {
     enum tone tone; /* of what is neither "-" nor 0 */
     /* In place of path and show: writes the cell with output_to, and nothing when it is absent. In a sheet it
      * may have several lines. With show = SHOW_WHEN it has such a time. */
-    void (*put)(FILE *to, const json_t *row, int64_t now_us);
-    bool right; /* right-aligned; for put */
+    void (*put)(FILE *to, const json_t *row);
+    void (*put_at)(FILE *to, const json_t *row, int64_t now_us); /* the same, of times */
+    bool right;                                                  /* right-aligned; for put */
 };
 
 #define COLUMN(its_heading, its_path, ...)                                                                   \

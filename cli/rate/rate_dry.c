@@ -24,8 +24,8 @@ static const struct column columns[] = {
     COLUMN("type", ""),
     COLUMN("waiting", "waiting", .show = SHOW_COUNT, .drop = 1),
     COLUMN("parked", "parked", .show = SHOW_COUNT, .drop = 2),
-    {.heading = "last start", .put = put_now, .show = SHOW_WHEN},
-    {.heading = "it would be", .put = put_then, .show = SHOW_WHEN, .rest = true},
+    {.heading = "last start", .put_at = put_now, .show = SHOW_WHEN},
+    {.heading = "it would be", .put_at = put_then, .show = SHOW_WHEN, .rest = true},
     {.heading = NULL},
 };
 

@@ -39,8 +39,8 @@ static const struct column columns[] = {
     COLUMN("parked", "parked", .show = SHOW_COUNT),
     COLUMN("oldest", "oldest_at", .show = SHOW_WHEN, .drop = 3),
     COLUMN("slots left", "slots_left", .show = SHOW_COUNT, .drop = 2),
-    {.heading = "next start", .put = put_next, .show = SHOW_WHEN, .drop = 1},
-    {.heading = "state", .put = put_state, .rest = true},
+    {.heading = "next start", .put_at = put_next, .show = SHOW_WHEN, .drop = 1},
+    {.heading = "state", .put_at = put_state, .rest = true},
     {.heading = NULL},
 };
 

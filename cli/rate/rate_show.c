@@ -253,14 +253,13 @@ static void put_reasons(FILE *to, const json_t *counts, const char *what)
 }
 
 /* Puts "1,200 granted, 310 wasted: 300 no job, 10 no executor, 2 given back: 2 no handler; 2 jobs throttled" */
-static void put_hour(FILE *to, const json_t *doc, int64_t now_us)
+static void put_hour(FILE *to, const json_t *doc)
 {
     const json_t *hour = json_object_get(doc, "last_hour"), *wasted = json_object_get(hour, "wasted"),
                  *back = json_object_get(hour, "given_back");
     json_int_t throttled = json_integer_value(json_object_get(hour, "throttled"));
     char count[32], jobs[PHRASE_SIZE];
 
-    (void)now_us;
     if (sum_of(wasted) + sum_of(back) + throttled + json_integer_value(json_object_get(hour, "granted")) == 0)
         return;
     output_to(to, "%s granted", count_text(hour, "granted", count));
@@ -271,14 +270,13 @@ static void put_hour(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "; %s throttled", counted(throttled, "job", jobs));
 }
 
-static void put_types(FILE *to, const json_t *doc, int64_t now_us)
+static void put_types(FILE *to, const json_t *doc)
 {
     bool any = false;
     const char *name;
     char waiting[32], parked[32], held[32], cost[32];
     json_t *type;
 
-    (void)now_us;
     json_object_foreach(json_object_get(doc, "types"), name, type)
     {
         if (any)
@@ -307,14 +305,14 @@ static void print_keyless(const struct limits *limits, const char *limit)
 
 static const struct column sheet[] = {
     COLUMN("limit", "name"),
-    {.heading = "rules", .put = put_rules},
-    {.heading = "paused", .put = put_pause, .drop = 1, .tone = TONE_WARNING},
+    {.heading = "rules", .put_at = put_rules},
+    {.heading = "paused", .put_at = put_pause, .drop = 1, .tone = TONE_WARNING},
     COLUMN("parked", "parked", .show = SHOW_COUNT),
     COLUMN("keys asleep", "keys_asleep", .show = SHOW_COUNT, .drop = 1),
-    {.heading = "keys paused", .put = put_paused_keys, .drop = 1, .tone = TONE_WARNING},
-    {.heading = "held by", .put = put_holds, .drop = 1},
-    {.heading = "next start", .put = put_next},
-    {.heading = "last start", .put = put_last, .drop = 1},
+    {.heading = "keys paused", .put_at = put_paused_keys, .drop = 1, .tone = TONE_WARNING},
+    {.heading = "held by", .put_at = put_holds, .drop = 1},
+    {.heading = "next start", .put_at = put_next},
+    {.heading = "last start", .put_at = put_last, .drop = 1},
     {.heading = "last hour", .put = put_hour, .drop = 1},
     {.heading = "types", .put = put_types},
     {.heading = NULL},
@@ -350,11 +348,10 @@ int rate_run_show(struct cli *cli, struct weir *w)
 
 /* ---- list */
 
-static void put_rule_names(FILE *to, const json_t *doc, int64_t now_us)
+static void put_rule_names(FILE *to, const json_t *doc)
 {
     const json_t *rules = json_object_get(doc, "rules");
 
-    (void)now_us;
     for (size_t i = 0; i < json_array_size(rules); i++)
         output_to(to, "%s%s", i ? " " : "",
                   json_string_value(json_object_get(json_array_get(rules, i), "rule")));
@@ -363,13 +360,12 @@ static void put_rule_names(FILE *to, const json_t *doc, int64_t now_us)
 }
 
 /* The fewest slots of the rules that are not keyed. */
-static void put_free(FILE *to, const json_t *doc, int64_t now_us)
+static void put_free(FILE *to, const json_t *doc)
 {
     const json_t *rules = json_object_get(doc, "rules");
     json_int_t fewest = -1;
     char text[32];
 
-    (void)now_us;
     for (size_t i = 0; i < json_array_size(rules); i++) {
         const json_t *rule = json_array_get(rules, i);
         json_int_t slots = json_integer_value(json_object_get(rule, "slots_left"));
@@ -381,12 +377,11 @@ static void put_free(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "%s", grouped((uint64_t)fewest, text));
 }
 
-static void put_who_paused(FILE *to, const json_t *doc, int64_t now_us)
+static void put_who_paused(FILE *to, const json_t *doc)
 {
     const json_t *rules = json_object_get(doc, "rules");
     bool stopped = false;
 
-    (void)now_us;
     for (size_t i = 0; i < json_array_size(rules); i++)
         stopped = stopped || json_has(json_array_get(rules, i), "paused_until");
     output_to(to, "%s", json_has(doc, "paused_until") ? "by hand" : stopped ? "for a provider" : "");
@@ -396,7 +391,7 @@ static const struct column columns[] = {
     COLUMN("limit", "name"),
     {.heading = "slots left", .put = put_free, .right = true, .drop = 3},
     COLUMN("parked", "parked", .show = SHOW_COUNT, .drop = 2),
-    {.heading = "next start", .put = put_next, .show = SHOW_WHEN, .drop = 1},
+    {.heading = "next start", .put_at = put_next, .show = SHOW_WHEN, .drop = 1},
     {.heading = "paused", .put = put_who_paused, .drop = 1, .tone = TONE_WARNING},
     {.heading = "rules", .put = put_rule_names, .rest = true},
     {.heading = NULL},
