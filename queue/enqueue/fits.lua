@@ -8,25 +8,14 @@
 --        worker takes it and at most one job of it has ever come, types that workers take; else an error that names the limit
 -- writes: nothing
 -- format: any
--- uses: arrival check partition pattern runs types
+-- uses: arrival check partition runs types
 
 local NAMES_MOST = 500
-
--- Adds to words those types that a pattern among them takes, some of very many.
-local function add_taken(words)
-    local patterns = {}
-    for _, word in ipairs(words) do patterns[#patterns + 1] = pattern.is(word) and word or nil end
-    local page = patterns[1] and call('HSCAN', P .. 'types', '0', 'COUNT', us(NAMES_MOST))[2] or {}
-    for i = 1, min(#page, 2 * NAMES_MOST), 2 do
-        if pattern.serves(patterns, page[i]) then words[#words + 1] = page[i] end
-    end
-    return words
-end
 
 -- Returns the types that workers take, some of very many, where nobody has known that one so far.
 local function others(name)
     if runs.is_run(name) or (tonumber(call_safe('HGET', P .. 'stats:' .. name, 'enqueued') or 0) or 0) > 1 then return {} end
-    return add_taken(call('ZRANGEBYSCORE', P .. 'runs', us(now), '+inf', 'LIMIT', '0', us(NAMES_MOST)))
+    return call('ZRANGEBYSCORE', P .. 'runs', us(now), '+inf', 'LIMIT', '0', us(NAMES_MOST))
 end
 
 local function fits(ARGV)
