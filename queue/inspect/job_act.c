@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/client/pages.h"
 #include "queue/dead/dead.h"
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/why.h"
@@ -87,19 +86,6 @@ static struct pages pages_of(struct acting *act)
                           .ask = ask_page,
                           .take = take_page,
                           .rests = true};
-}
-
-static int walk(struct acting *act, const char *cursor)
-{
-    struct pages pages = pages_of(act);
-    json_t *place;
-    int status = job_cursor_read(cursor, &pages.at, &place, &act->looked_before, &act->w->error);
-
-    pages.place = place;
-    if (status == 0)
-        status = job_cursor_judge(pages_walk(&pages), cursor, &act->w->error);
-    json_decref(place);
-    return status < 0 ? status : 0;
 }
 
 static const struct action {
@@ -207,10 +193,11 @@ int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, cons
                          .action = action,
                          .most = most,
                          .states = json_object()};
+    struct pages pages = pages_of(&act);
     int status = narrow(w, action, s, &narrowed);
 
     if (status == 0 && most->jobs > 0)
-        status = walk(&act, cursor);
+        status = job_walk(&pages, cursor, &act.looked_before);
     *result =
         status < 0
             ? NULL

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client/pages.h"
 #include "core/clock.h"
 #include "core/duration.h"
 
@@ -193,6 +192,18 @@ static int take_page(const json_t *page, void *arg)
     return ENOUGH;
 }
 
+int job_walk(struct pages *pages, const char *cursor, int64_t *looked_before)
+{
+    json_t *place = NULL;
+    int status = job_cursor_read(cursor, &pages->at, &place, looked_before, &pages->w->error);
+
+    pages->place = place;
+    if (status == 0)
+        status = job_cursor_judge(pages_walk(pages), cursor, &pages->w->error);
+    json_decref(place);
+    return status < 0 ? status : 0;
+}
+
 static int walk(struct listing *l, int64_t now_us, const char *cursor)
 {
     struct pages pages = {.w = l->w,
@@ -202,15 +213,9 @@ static int walk(struct listing *l, int64_t now_us, const char *cursor)
                           .ask = ask_page,
                           .take = take_page,
                           .rests = true};
-    json_t *place = NULL;
-    int status = job_cursor_read(cursor, &pages.at, &place, &l->looked_before, &l->w->error);
 
     l->jobs = json_array();
-    pages.place = place;
-    if (status == 0)
-        status = job_cursor_judge(pages_walk(&pages), cursor, &l->w->error);
-    json_decref(place);
-    return status < 0 ? status : 0;
+    return job_walk(&pages, cursor, &l->looked_before);
 }
 
 static void end(struct listing *l)

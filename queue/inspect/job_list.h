@@ -3,7 +3,7 @@
 #ifndef QUEUE_INSPECT_JOB_LIST_H
 #define QUEUE_INSPECT_JOB_LIST_H
 
-#include "core/client/answer.h"
+#include "core/client/pages.h"
 #include "queue/inspect/job_search.h"
 
 #define JOB_LOOK_US 150000 /* for so long a page looks for jobs, half of it at rest */
@@ -46,6 +46,8 @@ json_t *job_cursor_seal(const char *words);
 /* Where a cursor begins: a partition, a place (the caller's, NULL: its beginning), and what was looked at before. */
 WEIR_CHECKED int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t *looked_at,
                                  struct error *e);
+/* Walks from a cursor on; *looked_before: what was looked at before it. */
+WEIR_CHECKED int job_walk(struct pages *pages, const char *cursor, int64_t *looked_before);
 /* What a walk from there has returned: WEIR_EINPUT says that no walk can have come to there. */
 WEIR_CHECKED int job_cursor_judge(int status, const char *cursor, struct error *e);
 
