@@ -5,7 +5,6 @@
 #include "queue/batch/batch.h"
 #include "queue/inspect/job_act.h"
 #include "queue/queues/queues.h"
-#include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/format.h"
 

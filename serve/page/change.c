@@ -1,4 +1,4 @@
-#include "serve/page/change.h"
+#include "serve/page/pages.h"
 
 #include <stdio.h>
 #include <string.h>

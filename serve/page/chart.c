@@ -1,4 +1,4 @@
-#include "serve/page/chart.h"
+#include "serve/page/pages.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "serve/page/data.h"
+#include "serve/page/pages.h"
 
 #include <stdlib.h>
 #include <string.h>

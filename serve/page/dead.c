@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/jobs.h"
 

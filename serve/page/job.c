@@ -9,7 +9,6 @@
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/job_list.h"
 #include "queue/inspect/why.h"
-#include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/json.h"
 #include "view/text.h"

@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/page/change.h"
-#include "serve/page/data.h"
 #include "serve/page/parts.h"
-#include "serve/page/ribbon.h"
 #include "throttle/algorithm/calendar.h"
 #include "view/format.h"
 #include "view/hidden.h"

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "queue/history/history.h"
-#include "serve/page/chart.h"
-#include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/format.h"
 #include "view/report.h"

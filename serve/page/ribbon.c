@@ -1,4 +1,4 @@
-#include "serve/page/ribbon.h"
+#include "serve/page/pages.h"
 
 #include <inttypes.h>
 #include <stdio.h>

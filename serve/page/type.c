@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "queue/history/history.h"
-#include "serve/page/chart.h"
-#include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/json.h"
 #include "view/status.h"
