@@ -146,6 +146,7 @@ void bench_pace(void);
 void bench_million(void);
 void bench_fast(void);
 void bench_flood(void);
+void bench_queues(void);
 void bench_behind(void);
 void bench_growth(void);
 void bench_keys(void);

@@ -58,6 +58,7 @@ static int run_worker(const struct crew_plan *plan, int number)
 {
     char trace[128];
     struct weir_worker_options options = {.redis_url = plan->url,
+                                          .queues = plan->queues,
                                           .executors = plan->executors,
                                           .drain = plan->drain,
                                           .trace_file = plan->trace ? trace : NULL};

@@ -19,6 +19,7 @@ struct crew_type {
 
 struct crew_plan {
     const char *url;
+    const char *queues; /* NULL: the default one */
     int workers, executors;
     bool drain;
     const char *trace; /* worker n writes <trace>.<n>; NULL: no traces */

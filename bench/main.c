@@ -24,7 +24,7 @@ static const struct group {
     {"take", bench_take},       {"protocol", bench_protocol}, {"unique", bench_unique},
     {"pipe", bench_pipe},       {"exec", bench_exec},         {"async", bench_async},
     {"tls", bench_tls},         {"far", bench_far},           {"bytes", bench_bytes},
-    {"idle", bench_idle},       {"look", bench_look},
+    {"idle", bench_idle},       {"look", bench_look},         {"queues", bench_queues},
 };
 #define GROUPS (sizeof groups / sizeof *groups)
 

@@ -14,12 +14,17 @@
 #define BARE_EVERY_US 10000
 #define ASLEEP_US 10000
 
+#define QUEUES_MOST 64 /* that have words of their own */
+enum words { PATTERN, NAMES, WEIGHTS };
+
 struct pace_plan {
     const char *rule;
     size_t backlog;
     double seconds;
     int workers, executors;
-    const char *url; /* of the workers; NULL: Redis's own */
+    const char *url;  /* of the workers; NULL: Redis's own */
+    int queues;       /* that have the backlog in turn, q0, q1 ...; 0: the default one */
+    enum words words; /* by which the workers serve them */
 };
 
 struct pace {
@@ -52,12 +57,14 @@ static struct moment look(void)
     return m;
 }
 
-static void wait_until_parked(struct crew *crew)
+static void wait_until_parked(struct crew *crew, size_t backlog)
 {
     do {
         bench_rest(0.02);
         crew_check(crew);
-    } while (server_ask(&bench.server, "LLEN", PREFIX "queue:default", NULL) > 0);
+    } while (server_ask(&bench.server, "HGET", PREFIX "stats:" TYPE, "parked", NULL) +
+                 server_ask(&bench.server, "HGET", PREFIX "stats:" TYPE, "pulled", NULL) <
+             (long long)backlog);
 }
 
 /* Waits, in short sleeps. Returns how late the p99.9 of them ended. */
@@ -82,9 +89,26 @@ static double sleep_beside(double seconds)
     return late_us;
 }
 
+/* The queues as a worker is told them. */
+static const char *words_of(const struct pace_plan *plan, char words[QUEUES_MOST * 8])
+{
+    size_t len = 0;
+
+    if (plan->words == PATTERN || plan->queues == 0)
+        return plan->queues > 0 ? "q*" : "default";
+    for (int i = 0; i < plan->queues; i++) {
+        len += (size_t)snprintf(words + len, 8, "%sq%d", i ? "," : "", i);
+        if (plan->words == WEIGHTS)
+            len += (size_t)snprintf(words + len, 8, "=%d", 1 + i % 3);
+    }
+    return words;
+}
+
 static void run(const struct pace_plan *plan, const char *trace, struct pace *pace)
 {
+    char words[QUEUES_MOST * 8];
     struct crew_plan crew_plan = {.url = plan->url ? plan->url : bench.server.url,
+                                  .queues = words_of(plan, words),
                                   .workers = plan->workers,
                                   .executors = plan->executors,
                                   .trace = trace,
@@ -94,7 +118,7 @@ static void run(const struct pace_plan *plan, const char *trace, struct pace *pa
     double started;
 
     crew_start(&crew, &crew_plan);
-    wait_until_parked(&crew);
+    wait_until_parked(&crew, plan->backlog);
     parked = look();
     bench_rest(1);
     first = look();
@@ -181,13 +205,31 @@ static void judge(const struct pace_plan *plan, const char *trace, struct pace *
 
 /* ---- The figures */
 
+static void fill_queues(const struct pace_plan *plan)
+{
+    struct weir *w = client_open(bench.server.url);
+    struct weir_bulk *bulk = NULL;
+    char queue[16];
+
+    client_must(w, weir_bulk_open(w, NULL, &bulk));
+    for (size_t i = 0; i < plan->backlog; i++) {
+        snprintf(queue, sizeof queue, "q%d", (int)(i % (size_t)plan->queues));
+        client_must(w,
+                    weir_bulk_add(bulk, &(struct weir_job_spec){.type = TYPE, .queue = queue, .args = "{}"}));
+    }
+    client_must(w, weir_bulk_close(bulk, NULL));
+    weir_free(w);
+}
+
 static struct pace measure(const struct pace_plan *plan)
 {
     struct pace pace = {0};
     char trace[112];
 
     snprintf(trace, sizeof trace, "%s/trace", bench.server.folder);
-    prepare(&bench.server, TYPE, plan->rule, plan->backlog);
+    prepare(&bench.server, TYPE, plan->rule, plan->queues > 0 ? 0 : plan->backlog);
+    if (plan->queues > 0)
+        fill_queues(plan);
     run(plan, trace, &pace);
     judge(plan, trace, &pace);
     return pace;
@@ -235,7 +277,11 @@ static const char twenty_commands[] = "for i = 1, 20 do redis.call('HGET', 'noth
 
 static struct pace_plan slow_plan(size_t backlog)
 {
-    return (struct pace_plan){"100/s,burst=10", backlog, bench.quick ? 5 : 20, 2, 10, NULL};
+    return (struct pace_plan){.rule = "100/s,burst=10",
+                              .backlog = backlog,
+                              .seconds = bench.quick ? 5 : 20,
+                              .workers = 2,
+                              .executors = 10};
 }
 
 void bench_pace(void)
@@ -279,7 +325,12 @@ static struct pace_plan fast_plan(const char *rule, double a_second, int executo
 {
     double seconds = bench.quick ? 3 : 10;
 
-    return (struct pace_plan){rule, (size_t)(a_second * (seconds + 4)), seconds, 2, executors, url};
+    return (struct pace_plan){.rule = rule,
+                              .backlog = (size_t)(a_second * (seconds + 4)),
+                              .seconds = seconds,
+                              .workers = 2,
+                              .executors = executors,
+                              .url = url};
 }
 
 static void measure_fast(const char *rule, double a_second, enum figure kept, enum figure gap)
@@ -311,7 +362,11 @@ void measure_far(const char *url, const char *rule, double a_second)
 
 static void measure_flood(const char *rule, enum figure kept, enum figure cpu)
 {
-    struct pace_plan plan = {rule, bench.quick ? 250000 : 1000000, bench.quick ? 4 : 10, 1, 256, NULL};
+    struct pace_plan plan = {.rule = rule,
+                             .backlog = bench.quick ? 250000 : 1000000,
+                             .seconds = bench.quick ? 4 : 10,
+                             .workers = 1,
+                             .executors = 256};
     struct pace pace = measure(&plan);
 
     report(kept, pace.kept.kept, 0,
@@ -325,4 +380,39 @@ void bench_flood(void)
 {
     measure_flood("20000/s", FLOOD_KEPT, FLOOD_CPU);
     measure_flood("20000/s,burst=1", FLOOD_KEPT_BURST_1, FLOOD_CPU_BURST_1);
+}
+
+/* ---- Many queues under one limit: a start costs what it costs with one */
+
+static double measure_queues(const char *rule, double a_second, int queues, enum words words,
+                             enum figure kept)
+{
+    struct pace_plan plan = fast_plan(rule, a_second, a_second > 1000 ? 256 : 20, NULL);
+    struct pace pace;
+
+    plan.backlog += 20000; /* with a thousand queues each has enough */
+    plan.queues = queues;
+    plan.words = words;
+    pace = measure(&plan);
+    if (kept != FIGURES)
+        report(kept, pace.kept.kept, 0, "%zu violations; %.2f commands, Redis CPU %.1f us a start",
+               (size_t)pace.kept.violations, pace.commands, pace.cpu_us);
+    return pace.cpu_us;
+}
+
+/* One queue is measured before and after the others, as the machine's speed drifts. */
+void bench_queues(void)
+{
+    static const char rule[] = "100/s,burst=10";
+    double one_us = measure_queues(rule, 100, 1, NAMES, QUEUES_KEPT_1);
+    double names_us = measure_queues(rule, 100, 64, NAMES, QUEUES_KEPT_NAMES);
+    double weights_us = measure_queues(rule, 100, 64, WEIGHTS, QUEUES_KEPT_WEIGHTS);
+    double many_us = measure_queues(rule, 100, 1000, PATTERN, QUEUES_KEPT_MANY);
+
+    one_us = (one_us + measure_queues(rule, 100, 1, NAMES, FIGURES)) / 2;
+    report(QUEUES_CPU_NAMES, names_us / one_us, 0, "%.1f us; one queue %.1f us", names_us, one_us);
+    report(QUEUES_CPU_WEIGHTS, weights_us / one_us, 0, "%.1f us", weights_us);
+    report(QUEUES_CPU_MANY, many_us / one_us, 0, "%.1f us", many_us);
+    measure_queues("400/s,burst=1", 400, 1000, PATTERN, QUEUES_KEPT_400);
+    measure_queues("20000/s", 20000, 1000, PATTERN, QUEUES_KEPT_20000);
 }
