@@ -247,6 +247,12 @@ static bool has_word(const char *words, const char *word)
     return strstr(words, mark) != NULL;
 }
 
+/* Returns which of a command's words says how many keys follow; -1: none does. */
+static int count_place(const char *command)
+{
+    return strcmp(command, "zunion") == 0 ? 0 : strcmp(command, "zunionstore") == 0 ? 1 : -1;
+}
+
 /* Would Redis let the user run it on that key, with whatever number of arguments it takes? */
 static bool may_run(struct stage *s, char *command, const char *key)
 {
@@ -261,8 +267,8 @@ static bool may_run(struct stage *s, char *command, const char *key)
 
         if (sub)
             words[at++] = sub + 1;
-        for (int i = 0; i < n; i++) /* the second of zunionstore says how many keys follow */
-            words[at++] = i == 1 && strcmp(command, "zunionstore") == 0 ? "1" : key;
+        for (int i = 0; i < n; i++)
+            words[at++] = i == count_place(command) ? "1" : key;
         free(answer);
         answer = server_ask(&s->server, "ACL", "DRYRUN", "it", words[3], words[4], words[5], words[6],
                             words[7], words[8], NULL);
@@ -333,15 +339,16 @@ STAGE_TEST(no_command_does_more)
 
 static bool may(struct stage *s, const char *right, const char *command)
 {
-    bool counts = strcmp(command, "zunionstore") == 0; /* its keys: the second argument says how many */
-    const char *second = counts ? "1" : "k", *third = counts ? "k" : "1";
+    int place = count_place(command);
+    const char *first = place == 0 ? "1" : "k", *second = place == 1 ? "1" : "k",
+               *third = place == 1 ? "k" : "1";
     bool wrong = true, allowed;
     char *answer = NULL;
 
     stage_do(s, "ACL", "SETUSER", "tried", "reset", "+@all", right);
     for (int n = 0; n < 4 && wrong; n++) {
         free(answer);
-        answer = server_ask(&s->server, "ACL", "DRYRUN", "tried", command, "k", n > 0 ? second : NULL,
+        answer = server_ask(&s->server, "ACL", "DRYRUN", "tried", command, first, n > 0 ? second : NULL,
                             n > 1 ? third : NULL, n > 2 ? "1" : NULL, NULL);
         wrong = strstr(answer, "wrong number") != NULL;
     }

@@ -12,7 +12,7 @@ BEGIN {
     # Redis's rights to keys: a command that only asks whether and how much there is needs neither.
     split("exists type hexists hlen hstrlen llen scard sismember zcard", plain)
     split("get getrange hget hgetall hkeys hmget hrandfield hscan hvals lindex lrange pttl smembers srandmember sscan " \
-          "zcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zscan zscore", reads)
+          "zcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zscan zscore zunion", reads)
     split("del hdel hset hsetnx lpush lrem lset ltrim persist pexpire rpush sadd set srem zadd zrem zremrangebyrank", writes)
     split("hincrby lpop renamenx spop sunionstore zincrby zunionstore", both)
     for (i in plain) needs[plain[i]] = "-"

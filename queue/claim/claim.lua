@@ -51,8 +51,8 @@
 --                    e jobs that are granted farther ahead than to one that is near hold no executor yet, and only save claims,
 --                    t it wants to know of each queue when it is due,
 --       types        the digest of the types that this worker named as it began, as adopt answered it; '': they are named here
---       n or n/known   how many queues it is to serve; and what the worker knows to wait in each of m others, in which it only asks for more: a letter
---                      of claim_dues for each, j: it asks for jobs alone,
+--       n or n/known/t how many queues it is to serve; and what the worker knows to wait in each of m others, in which it only asks for more: a letter
+--                      of claim_dues for each, j: it asks for jobs alone; t: no key is known to wake before in those of letter k,
 --       queue * n      in the order in which they are served,
 --       queue * m      in these only where jobs stand in it, something waits there that the worker does not know of, or when a job is to run alone,
 --       type * the rest: those that it can run; behind a digest those of them that rest, which it cannot run now

@@ -73,9 +73,9 @@ end
 local function read_numbers(ARGV, c)
     c.turn, c.free, c.prefetch, c.chunk = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
     c.duty_until, c.ahead, c.far = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-    local n, known = match(ARGV[13] or '', '^(%d+)/?(%l*)$')
+    local n, known, before = match(ARGV[13] or '', '^(%d+)/?(%l*)/?(%d*)$')
     local asked = #(known or '')
-    n, c.known = tonumber(n), known
+    n, c.known, c.before = tonumber(n), known, tonumber(before) or 0
     if not (is_whole(c.turn) and is_whole(c.duty_until) and is_whole(n) and asked <= ASKED_MOST) then return 'claim: wrong arguments' end
     if not (is_whole(c.ahead) and is_whole(c.far)) or c.ahead > gate.AHEAD_MOST then return 'claim: ahead or far out of range' end
     if n + asked < (c.has_option('w') and 0 or 1) or #ARGV < 13 + n + asked then return 'claim: wants n queues and the types' end
@@ -98,45 +98,64 @@ local function ask_first(c)
     return found >= 8
 end
 
-local NOTHING, AT_GATES, ASLEEP = 110, 103, 107 -- "n", "g", "k": what a worker knows to wait in a queue, as claim_dues has told it
+-- What a worker knows to wait in a queue, letters of claim_dues.
+local NOTHING, AT_GATES, KEYS_SLEEP, JOBS_ONLY = 110, 103, 107, 106
 
 -- Notes the keys that are there where jobs stand in the i-th queue that is asked for, or something waits of which the worker does not know, as nobody
--- has rung for it. Types at the gate `-` are due at once, so a worker that knows of some does not ask.
-local function note_signs(c, signs, i)
+-- has rung for it; and `wake:`, where a key that sleeps may wake before the worker knows. Types at the gate `-` are due at once, so a worker that
+-- knows of some does not ask.
+local function note_signs(c, signs, sleepers, i)
     local queue, known = c.asked[i], byte(c.known, i)
-    signs.first[i] = #signs + 1
+    signs.first[i], signs.queues[i] = #signs + 1, queue
     signs[#signs + 1] = P .. 'queue:' .. queue
-    if known == NOTHING then signs[#signs + 1] = P .. 'wake:' .. queue end
-    if known == AT_GATES or known == ASLEEP then signs[#signs + 1] = P .. 'wait:' .. queue .. '/-' end
+    if known == NOTHING then
+        signs[#signs + 1] = P .. 'wake:' .. queue
+    elseif known ~= JOBS_ONLY then
+        signs[#signs + 1] = P .. 'wait:' .. queue .. '/-'
+    end
     if known == AT_GATES then signs[#signs + 1] = P .. 'sleep:' .. queue end
+    if known == KEYS_SLEEP then sleepers[#sleepers + 1], sleepers.queues[#sleepers + 1] = P .. 'wake:' .. queue, queue end
     signs.first[i + 1] = #signs + 1
 end
 
+local function exists(signs, from, to) return call('EXISTS', unpack(signs, signs.first[from], signs.first[to + 1] - 1)) > 0 end
+
+-- True when a key wakes in one of these queues before the time until which the worker knows of none. A key of another kind wakes nobody.
+local function wakes_before(sleepers, from, to)
+    local words = {digits(to - from + 1), unpack(sleepers, from, to)}
+    words[#words + 1], words[#words + 2], words[#words + 3] = 'AGGREGATE', 'MIN', 'WITHSCORES'
+    local all = call_safe('ZUNION', unpack(words))
+    for i = 1, #all, 2 do
+        if all[i] == '*' then return gate.check_time('*', tonumber(all[i + 1])) < sleepers.before end
+    end
+end
+
 local function add_queue(c, queue)
-    if c.added == ADDED_MOST or not is_name(queue) then return end
+    if c.added == ADDED_MOST or c.states[queue] or not is_name(queue) then return end
     c.added = c.added + 1
+    c.states[queue] = {}
     c.queues[#c.queues + 1] = queue
     if c.has_option('w') then c.all_queues[#c.all_queues + 1] = queue end
 end
 
--- Adds those of a range of the queues that are asked for of which a sign is there, by halves: mostly none is.
-local function add_found(c, signs, from, to)
-    if c.added == ADDED_MOST or call('EXISTS', unpack(signs, signs.first[from], signs.first[to + 1] - 1)) == 0 then return end
-    if from == to then return add_queue(c, c.asked[from]) end
+-- Adds those of a range of the queues that are asked for of which is_there finds something, by halves: mostly there is nothing in any.
+local function add_found(c, signs, from, to, is_there)
+    if from > to or c.added == ADDED_MOST or not is_there(signs, from, to) then return end
+    if from == to then return add_queue(c, signs.queues[from]) end
     local middle = floor((from + to) / 2)
-    add_found(c, signs, from, middle)
-    add_found(c, signs, middle + 1, to)
+    add_found(c, signs, from, middle, is_there)
+    add_found(c, signs, middle + 1, to, is_there)
 end
 
 -- Adds queues that are only asked for, after the others, where something is found. While jobs are to run alone it adds all, but for a wide worker.
 local function add_asked(c)
     if #c.asked == 0 then return end
-    local signs, all = {first = {}}, c.suspects and not c.has_option('w')
-    c.added = 0 -- queues that were only asked for, and are served
+    local signs, sleepers, all = {first = {}, queues = {}}, {before = c.before, queues = {}}, c.suspects and not c.has_option('w')
     for i = 1, #c.asked do
-        if all then add_queue(c, c.asked[i]) else note_signs(c, signs, i) end
+        if all then add_queue(c, c.asked[i]) else note_signs(c, signs, sleepers, i) end
     end
-    if not all then add_found(c, signs, 1, #c.asked) end
+    add_found(c, signs, 1, #signs.queues, exists)
+    add_found(c, sleepers, 1, #sleepers, wakes_before)
 end
 
 -- Begins with what the claim may still do.
@@ -160,7 +179,6 @@ end
 
 -- Begins with what the claim knows.
 local function begin_known(c)
-    c.states = {}     -- [queue][type] -> s, as they were met
     c.order = {}      -- these states as a list
     c.lanes = {}      -- all lanes that were met
     c.tick = now      -- the last ticket
@@ -205,6 +223,8 @@ function claim_call.begin(ARGV)
     local wrong = read_numbers(ARGV, c)
     if wrong then return wrong end
     if not ask_first(c) then return 'unregistered: worker ' .. c.worker end
+    c.states = {}     -- [queue][type] -> s, as they were met
+    c.added = 0       -- queues that were only asked for, and are served
     add_asked(c)
     begin_room(c)
     begin_known(c)

@@ -43,7 +43,7 @@ struct claim_call {
     bool parked;                /* as far as is known, jobs wait at gates */
     bool standing;              /* it waits behind a peek: what is not for claim_short is answered by nil */
     struct names queues, asked; /* those that are asked for are served where something is found there */
-    const char *known;          /* to wait in each of these: claim.lua has the letters */
+    const char *known;          /* to wait in each of these, as claim.lua has it */
     /* the digest of the types that it named as it began, as adopt answered it; NULL: they are named here */
     const char *digest;
     struct names types; /* that it can run; with a digest those of them that rest */

@@ -56,7 +56,7 @@ static void add_call(struct args *a, const struct claim_call *call, int64_t turn
     args_add_int(a, call->queues.count);
     if (call->asked.count > 0) {
         args_extend(a, "/", 1);
-        args_extend(a, call->known, (size_t)call->asked.count);
+        args_extend(a, call->known, strlen(call->known));
     }
     add_names(a, call->queues);
     add_names(a, call->asked);

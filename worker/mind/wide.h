@@ -53,8 +53,8 @@ void wide_draw(struct wide *w, const int *weights, uint64_t *random);
 /* Picks the queues for the next claim: those where something is due by now, and some that no claim has served for long. The names live until
  * the next pick. */
 struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us);
-/* Return the last pick, and the queues in which its claim only asks whether anything has come or waits there beside what is known of each, a
- * letter: those that were last named before stale_us; of a worker that is not wide all others. */
+/* Return the last pick, and the queues in which its claim only asks whether anything has come or waits there beside what is known of
+ * each: those that were last named before stale_us; of a worker that is not wide all others. */
 struct names wide_picked(const struct wide *w);
 struct names wide_asked(const struct wide *w, const char **known);
 /* True if held types must be checked in a queue of the last pick. It is told once. */

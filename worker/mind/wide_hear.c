@@ -106,6 +106,7 @@ static void hear_due(struct wide *w, struct span text, const struct wide_answer 
     }
     q->served_us = answer->now_us;
     q->known = *wide_next_word(&text).at;
+    q->due_redis_us = due_us < WIDE_NEVER ? due_us - answer->offset_us : INT64_C(1) << 53;
     q->wait_count = 0;
     if (!q->rung)
         q->due_us = due_us;

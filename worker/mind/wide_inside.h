@@ -18,6 +18,8 @@
 #define WIDE_NEVER INT64_MAX
 #define WAITS_MOST 4      /* gates of a queue, as in claim_dues.lua */
 #define KNOWN_NOTHING 'n' /* waits there, as in claim_dues.lua */
+#define KNOWN_KEYS 'k'    /* that sleep */
+#define KNOWN_SOON 'w'    /* the same, but what wakes there is not to be asked for */
 #define KNOWN_JOBS 'j'    /* alone matter there: what waits is for others */
 
 struct queue {
@@ -25,12 +27,13 @@ struct queue {
     int rank;      /* the place of the word that stands for it */
     bool is_named; /* that word is its name, no pattern */
     bool is_known, held, picked;
-    bool rung;      /* it has become due since it was picked */
-    bool leased;    /* the last answer brought a job of it */
-    bool told;      /* the last answer told of it */
-    bool missed;    /* the last claim did not come to it */
-    char known;     /* to wait there: claim_dues.lua has the letters */
-    int64_t due_us; /* when it is due, gates that it waits for apart */
+    bool rung;            /* it has become due since it was picked */
+    bool leased;          /* the last answer brought a job of it */
+    bool told;            /* the last answer told of it */
+    bool missed;          /* the last claim did not come to it */
+    char known;           /* to wait there: claim_dues.lua has the letters */
+    int64_t due_us;       /* when it is due, gates that it waits for apart, */
+    int64_t due_redis_us; /* by Redis's clock, as an answer has told it */
     struct wait waits[WAITS_MOST];
     int wait_count;
     int64_t named_us, served_us; /* when a claim last named it, last served it */
@@ -52,7 +55,7 @@ struct wide {
     bool knows;                              /* the last answer has told when each queue is due */
     int64_t till_us, stale_us, forgotten_us; /* of the last pick */
     const char *picks[WIDE_CLAIM], *asks[WIDE_ASKED];
-    char known[WIDE_ASKED + 1]; /* to wait in those that are asked */
+    char known[WIDE_ASKED + 24]; /* to wait in those that are asked, as a claim says it */
     struct queue *picked[WIDE_CLAIM], *asked[WIDE_ASKED];
     int pick_count, ask_count;
     bool times_known; /* the two times below are known */

@@ -1,4 +1,7 @@
 /* What the next claim names. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "core/random.h"
 #include "worker/mind/wide_inside.h"
 
@@ -171,8 +174,24 @@ static void set_times(struct wide *w, int64_t now_us, int64_t stale_us)
     w->forgotten_us = w->knows ? now_us - often_us : stale_us;
 }
 
+/* Adds a queue to those that are asked. Until *before_us, by Redis's clock, no key is known to wake in them, but for those that are served before
+ * they are asked again. */
+static void ask(struct wide *w, struct queue *q, int64_t again_us, int64_t *before_us)
+{
+    char known = w->knows ? q->known : KNOWN_JOBS;
+
+    if (known == KNOWN_KEYS && q->due_us < again_us)
+        known = KNOWN_SOON;
+    if (known == KNOWN_KEYS)
+        *before_us = min_i64(*before_us, q->due_redis_us);
+    w->known[w->ask_count] = known;
+    w->asks[w->ask_count] = q->name;
+    w->asked[w->ask_count++] = q;
+}
+
 struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us)
 {
+    int64_t before_us = INT64_C(1) << 53;
     struct queue *q;
     int words;
 
@@ -187,12 +206,10 @@ struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us)
                 w->picks[w->pick_count] = q->name;
                 w->picked[w->pick_count++] = q;
             } else if (i < words && w->ask_count < WIDE_ASKED && may_ask(w, q)) {
-                w->known[w->ask_count] = w->knows ? q->known : KNOWN_JOBS;
-                w->asks[w->ask_count] = q->name;
-                w->asked[w->ask_count++] = q;
+                ask(w, q, 2 * now_us - stale_us, &before_us);
             }
         }
-    w->known[w->ask_count] = '\0';
+    snprintf(w->known + w->ask_count, sizeof w->known - (size_t)w->ask_count, "/%" PRId64, before_us);
     return wide_picked(w);
 }
 
