@@ -314,7 +314,7 @@ zshcompdir  = $(datadir)/zsh/site-functions
 fishcompdir = $(datadir)/fish/vendor_completions.d
 systemddir  = $(prefix)/lib
 docdir      = $(datadir)/doc/weir
-UNITS       = weir-worker@.service weir-serve.service
+UNITS       = weir-worker@.service weir-serve.service weir-serve.socket
 
 PAGES_OF   = $(patsubst $(BUILD)/man/%,$(mandir)/%,$(wildcard $(BUILD)/man/man[1357]/*.[1357])) $(addprefix $(mandir)/man3/,$(file <$(BUILD)/man/man3/links))
 INSTALLED  = $(PAGES_OF) $(bashcompdir)/weir $(zshcompdir)/_weir $(fishcompdir)/weir.fish $(docdir)/weir.conf \

@@ -1,6 +1,7 @@
 #include "serve/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -73,6 +74,7 @@ static int open_path(struct listener *l, const char *path, int mode, struct erro
         errno = ENOTSOCK;
     if (status < 0 || listen(l->fd, BACKLOG) < 0)
         return cannot_listen(l, path, e);
+    l->is_unix = true;
     strcpy(l->path, path);
     snprintf(l->name, sizeof l->name, "unix:%s", path);
     return 0;
@@ -119,6 +121,18 @@ static void name_address(struct listener *l)
         snprintf(l->name, sizeof l->name, strchr(host, ':') ? "http://[%s]:%s" : "http://%s:%s", host, port);
 }
 
+static int check_reach(struct listener *l, const char *where, const struct sockaddr *address,
+                       bool open_to_all, struct error *e)
+{
+    l->beyond = !is_loopback(address);
+    if (open_to_all || !l->beyond)
+        return 0;
+    return error_set(e, WEIR_ECONFIG,
+                     "serve --listen %.200s: other machines could reach it, and it asks nobody who they are; "
+                     "listen on 127.0.0.1, or add --open-to-all",
+                     where);
+}
+
 static int listen_at(struct listener *l, const char *where, const struct addrinfo *at, struct error *e)
 {
     static const int yes = 1;
@@ -146,17 +160,39 @@ static int open_address(struct listener *l, const char *where, bool open_to_all,
         return error_set(e, WEIR_ECONFIG,
                          "serve --listen %.200s: %s; write unix:/run/weir.sock or 127.0.0.1:8379", where,
                          gai_strerror(failed));
-    l->beyond = !is_loopback(found->ai_addr);
-    if (open_to_all || !l->beyond)
+    failed = check_reach(l, where, found->ai_addr, open_to_all, e);
+    if (!failed)
         failed = listen_at(l, where, found, e);
-    else
-        failed = error_set(
-            e, WEIR_ECONFIG,
-            "serve --listen %.200s: other machines could reach it, and it asks nobody who they are; "
-            "listen on 127.0.0.1, or add --open-to-all",
-            where);
     freeaddrinfo(found);
     return failed;
+}
+
+/* ---- A socket that systemd has opened, and keeps while weir serve starts anew: sd_listen_fds(3) */
+
+#define GIVEN_FD 3
+
+static bool is_given(void)
+{
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+
+    return pid && count && atol(pid) == getpid() && strcmp(count, "1") == 0;
+}
+
+static int open_given(struct listener *l, bool open_to_all, struct error *e)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t len = sizeof address;
+
+    if (getsockname(GIVEN_FD, (struct sockaddr *)&address, &len) < 0 ||
+        fcntl(GIVEN_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(GIVEN_FD, F_SETFL, O_NONBLOCK) < 0)
+        return cannot_listen(l, "a socket of systemd", e);
+    l->fd = GIVEN_FD;
+    l->is_unix = address.ss_family == AF_UNIX;
+    snprintf(l->name, sizeof l->name, "unix:%s", ((struct sockaddr_un *)&address)->sun_path);
+    if (l->is_unix)
+        return 0;
+    name_address(l);
+    return check_reach(l, l->name, (struct sockaddr *)&address, open_to_all, e);
 }
 
 /* The path of a unix socket; NULL: it is an address. */
@@ -169,9 +205,11 @@ static const char *path_of(const char *where)
 
 int listen_check(const char *where, int mode, struct error *e)
 {
-    const char *path = path_of(where);
+    const char *path;
     char host[256], port[8];
 
+    where = where ? where : LISTEN_DEFAULT;
+    path = path_of(where);
     if (path && !*path)
         return error_set(e, WEIR_EUSAGE, "serve --listen: unix: without a path; write unix:/run/weir.sock");
     if (path && strlen(path) >= sizeof((struct sockaddr_un *)NULL)->sun_path)
@@ -197,11 +235,20 @@ int listen_check(const char *where, int mode, struct error *e)
 
 int listen_open(struct listener *l, const char *where, bool open_to_all, int mode, struct error *e)
 {
-    const char *path = path_of(where);
+    const char *path;
 
     *l = (struct listener){.fd = -1};
+    if (is_given() && (where || mode >= 0))
+        return error_set(e, WEIR_ECONFIG,
+                         "serve %s: systemd has opened a socket already; leave it out, and say it in the "
+                         "socket's unit (ListenStream=, SocketMode=)",
+                         where ? "--listen" : "--socket-mode");
+    if (is_given())
+        return open_given(l, open_to_all, e);
     if (listen_check(where, mode, e) < 0)
         return e->status;
+    where = where ? where : LISTEN_DEFAULT;
+    path = path_of(where);
     return path ? open_path(l, path, mode, e) : open_address(l, where, open_to_all, e);
 }
 

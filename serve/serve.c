@@ -114,8 +114,8 @@ static int begin(struct serve *s, const struct serve_options *o, struct error *e
     if (!s->batcher)
         return error_set(e, WEIR_EINTERNAL, "serve: cannot begin: %s; free memory and descriptors",
                          strerror(errno));
-    if (http_routes_new(s->loop, o, s->listener.beyond, *s->listener.path, &http_routes_events, s, &s->routes,
-                        e) < 0)
+    if (http_routes_new(s->loop, o, s->listener.beyond, s->listener.is_unix, &http_routes_events, s,
+                        &s->routes, e) < 0)
         return e->status;
     http_use(s->http, s->batcher, s->routes);
     watch_signals(s);

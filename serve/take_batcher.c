@@ -28,7 +28,7 @@ struct outlet {
     struct link *link;
     struct list gathered, checks;
     size_t under_way;
-    bool begins;          /* it was made for a question, and has neither come up nor failed: questions wait */
+    bool begins;          /* it has neither come up nor failed since it was made: questions wait */
     bool failing;         /* and says so once */
     struct error failure; /* why Redis could not be asked last */
 };
@@ -119,8 +119,8 @@ static struct outlet *outlet_new(struct take_batcher *b, int p);
 /* NULL: out of memory. */
 static struct outlet *outlet_at(struct take_batcher *b, int p)
 {
-    if (!b->outlets[p] && (b->outlets[p] = outlet_new(b, p)))
-        b->outlets[p]->begins = true;
+    if (!b->outlets[p])
+        b->outlets[p] = outlet_new(b, p);
     return b->outlets[p];
 }
 
@@ -352,6 +352,7 @@ static struct outlet *outlet_new(struct take_batcher *b, int p)
     if (!o)
         return NULL;
     o->batcher = b;
+    o->begins = true;
     partition_prefix(b->prefix, p, o->prefix);
     list_clear(&o->checks);
     list_clear(&o->gathered);

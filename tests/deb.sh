@@ -70,6 +70,9 @@ machine 'systemctl start redis-server
     weir apply
     seq 100 | weir enqueue --from - mail 2>/dev/null
     systemctl start weir-worker@default weir-serve
+    systemctl restart weir-serve & restart=$!
+    while kill -0 $restart 2>/dev/null; do if redis-cli -s /run/weir/serve.sock ping 2>&1 | grep "Could not connect"; then exit 1; fi; done
+    wait $restart
     until [ -s /var/lib/weir/ended ]; do sleep 0.1; done
     apt-get -qq -y install /new/weir_*.deb >/dev/null 2>&1
     dpkg -s weir | grep "^Version: [^0]\|^Version: 0\.[^0]"
@@ -106,7 +109,7 @@ for test in queue build; do inside "/tests/$test" >"$folder/log" 2>&1 || { tail 
 machine 'cp /etc/weir/weir.conf /tmp && /tests/unit >/tmp/unit.log 2>&1 || { tail -n 20 /tmp/unit.log && exit 1; }; cat /tmp/weir.conf >/etc/weir/weir.conf'
 
 say purged
-machine 'systemctl start weir-worker@default && touch /etc/weir/worker/mine.env
+machine 'systemctl start weir-worker@default weir-serve && touch /etc/weir/worker/mine.env
     apt-get -qq -y purge weir libweir0 libweir-dev >/dev/null 2>&1
     [ -z "$(systemctl list-units --no-legend "weir-*")" ]
     left=$(find / -xdev -name "*weir*" ! -path "/new/*" ! -path "/before/*" ! -path "/proc/*" ! -path "/tmp/*" ! -path "/var/log/*" ! -path "/var/cache/*" ! -path "/ro*")

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -410,6 +411,53 @@ TEST_WITH(test_a_socket_that_was_left_behind, flush, NULL)
     assert_int_equal(access(serving.where, F_OK), 0);
     serve(NULL, NULL);
     serving_end();
+}
+
+/* Starts it as systemd does, with a socket that listens already; its log is serve.err. */
+static pid_t start_given(int listener, const char *flag)
+{
+    const char *const words[] = {"/bin/bash",
+                                 "-c",
+                                 "exec 3<&$0; LISTEN_PID=$$ LISTEN_FDS=1 exec $1 serve --redis $2 $3",
+                                 textf("%d", listener),
+                                 built("weir"),
+                                 server.url,
+                                 flag,
+                                 NULL};
+
+    return program_start(serving.folder, "serve", words);
+}
+
+/* Who comes between two servers waits for the second one, and that one for Redis. */
+TEST_WITH(test_a_socket_of_systemd, flush, NULL)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0), fd;
+
+    snprintf(serving.where, sizeof serving.where, "%s/serve.sock", serving.folder);
+    strcpy(address.sun_path, serving.where);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 16), 0);
+    set_limit("mail", "1000/1h");
+    for (int i = 0; i < 3; i++) {
+        fd = http_open(serving.where);
+        http_ask(fd, "GET", "/take/mail");
+        serving.pid = start_given(listener, "--log=json");
+        next_answer(fd, 200);
+        close(fd);
+        kill(serving.pid, SIGTERM);
+        assert_int_equal(program_end(serving.pid), 0);
+    }
+    await_text(serving.folder, "serve.err", textf("serve: listening on unix:%s", serving.where));
+    assert_int_equal(access(serving.where, F_OK), 0);
+    for (int i = 0; i < 2; i++) {
+        serving.pid = start_given(listener, i ? "--socket-mode=660" : "--listen=127.0.0.1:0");
+        assert_int_equal(program_end(serving.pid), 78);
+        await_text(serving.folder, "serve.err", "systemd has opened a socket already");
+    }
+    serving.pid = 0;
+    close(listener);
+    unlink(serving.where);
 }
 
 TEST_WITH(test_a_file_is_not_replaced, flush, NULL)

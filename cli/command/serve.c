@@ -15,10 +15,12 @@ static struct {
     bool open_to_all, allow_actions, allow_enqueue, hide_args;
     const char *token_file;
     struct flag_values hosts;
-} given = {.listen = "127.0.0.1:8379", .on_error = "error"};
+} given = {.on_error = "error"};
 
 static const struct flag flags[] = {
-    {"listen", 0, FLAG_TEXT, "WHERE", "unix:/path or 127.0.0.1:PORT; default 127.0.0.1:8379", &given.listen},
+    {"listen", 0, FLAG_TEXT, "WHERE",
+     "unix:/path or 127.0.0.1:PORT; default " LISTEN_DEFAULT ", or the socket that systemd has opened",
+     &given.listen},
     {"on-error", 0, FLAG_TEXT, "WORD",
      "when Redis is away: allow (200), deny (429), error (503); default error", &given.on_error},
     {"socket-mode", 0, FLAG_TEXT, "MODE",
