@@ -2,6 +2,7 @@
 "N passed, N failed"."""
 import fnmatch
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import compare
 import readme
 import story
 import vectors
-from stage import ROOT, Adapter, Stage
+from stage import ROOT, Adapter, Stage, free_port
 
 BUILT = os.path.join(ROOT, os.environ.get("BUILD", "build"), "clients", "go", "")
 ADAPTER = "cd adapter && GOWORK=$PWD/go.work"
@@ -71,6 +72,22 @@ def tell_readme(language, folder):
         readme.run(stage, os.path.join(folder, "..", "README.md"), language.get("env", {}))
 
 
+def tell_example(name, language, folder):
+    """The README of an application, in a copy that listens at a port of its own."""
+    with Stage() as stage:
+        app = os.path.join(stage.folder, "examples", name)
+        shutil.copytree(os.path.join(ROOT, "examples", name), app, symlinks=True)
+        port = str(free_port())
+        for entry in os.scandir(app):
+            if entry.is_file():
+                with open(entry, "r+") as file:
+                    text = file.read().replace("8080", port)
+                    file.seek(0)
+                    file.write(text)
+                    file.truncate()
+        readme.run(stage, os.path.join(app, "README.md"), language.get("env", {}))
+
+
 def vector(language, folder, path, way):
     with Stage() as stage:
         start = starter(stage, language, folder, "fake" if way == "fake" else "")
@@ -108,6 +125,7 @@ def checks(name, language):
     if "example" in language:
         link(language, folder, os.path.join(ROOT, "examples", name))
         yield f"{name}/example", command, os.path.join(ROOT, "examples", name), language["example"], env
+        yield f"{name}/example_readme", tell_example, name, language, folder
     yield f"{name}/readme", tell_readme, language, folder
     for path in vectors.files():
         for way in ("redis", "serve", "fake"):
