@@ -474,22 +474,32 @@ TEST_WITH(test_a_nul_byte, flush, NULL)
 }
 
 /* What a handler left is in the answer, byte for byte. */
-TEST_WITH(test_a_result, flush, NULL)
+TEST_WITH(test_jobs_that_have_ended, flush, NULL)
 {
     static const char finished[] =
         "{\"id\":\"j1\",\"state\":\"finished\",\"type\":\"mail\",\"queue\":\"default\","
         "\"outcome\":\"done\",\"attempts\":1,\"enqueued_at\":\"<t>\",\"result\":[3]}";
-    const char *command = textf("%s worker --redis %s --drain --keep mail=1h --exec \"mail=sh -c 'echo [3] "
+    static const char dead[] = "{\"id\":\"j2\",\"state\":\"dead\",\"type\":\"doomed\",\"queue\":\"default\","
+                               "\"attempts\":1,\"enqueued_at\":\"<t>\",\"reason\":\"exit 65\"}";
+    const char *command = textf("%s worker --redis %s --drain --keep mail=1h --exec 'doomed=sh -c \"exit "
+                                "65\"' --exec \"mail=sh -c 'echo [3] "
                                 ">\\$WEIR_REPORT'\" 2>%s/worker.err",
                                 built("weir"), server.socket, server.folder);
 
     (void)state;
     begin();
     assert_answer(by_redis, "enqueue", JOB, "{\"id\":\"j1\",\"new\":true}");
+    assert_answer(by_redis, "enqueue", "{\"id\":\"j2\",\"type\":\"doomed\"}", "{\"id\":\"j2\",\"new\":true}");
     assert_int_equal(system(command), 0);
     serving_start();
     assert_answer(by_redis, "job", "{\"id\":\"j1\"}", finished);
     assert_answer(by_http, "job", "{\"id\":\"j1\"}", finished);
+    assert_answer(by_redis, "job", "{\"id\":\"j2\"}", dead);
+    assert_answer(
+        by_redis, "cancel", "{\"id\":\"j1\"}",
+        "{\"refused\":\"closed\",\"why\":\"job j1: has finished already; there is nothing to cancel\"}");
+    assert_answer(by_redis, "cancel", "{\"id\":\"j2\"}",
+                  "{\"refused\":\"closed\",\"why\":\"job j2: is dead already and will not run\"}");
     serving_end();
 }
 
