@@ -43,7 +43,6 @@ class Job:
         #: Seconds since 1970. None: another Redis client pushed it.
         self.enqueued_at: Optional[float] = document.get("enqueued_at")
         self.key: Optional[str] = document.get("key")
-        self.batch: Optional[str] = document.get("batch")
         self.traceparent: Optional[str] = document.get("traceparent")
         self.meta: Any = document.get("meta")
         self.cost_spent: Optional[int] = None

@@ -8,12 +8,12 @@ module Weir
 
   # A job that a handler runs.
   class Running
-    attr_reader :document, :id, :type, :args, :attempt, :enqueued_at, :key, :batch, :traceparent, :meta
+    attr_reader :document, :id, :type, :args, :attempt, :enqueued_at, :key, :traceparent, :meta
 
     def initialize(document, stopping = nil)
       @document, @stopping = document, stopping
-      @id, @type, @args, @attempt, @enqueued_at, @key, @batch, @traceparent, @meta =
-        document.values_at("id", "type", "args", "attempt", "enqueued_at", "key", "batch", "traceparent", "meta")
+      @id, @type, @args, @attempt, @enqueued_at, @key, @traceparent, @meta =
+        document.values_at("id", "type", "args", "attempt", "enqueued_at", "key", "traceparent", "meta")
     end
 
     # True when the worker ends this child: a job in it was cancelled, or is over its time.
