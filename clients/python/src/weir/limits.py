@@ -26,7 +26,7 @@ class Rule:
         if not match:
             raise Invalid(f"rule '{text}': the test mode has no months, zones, offset=, adapt= or sliding-window; write it as "
                           "100/1m,burst=5,by=key or concurrency=5", "rules")
-        given = [option.split("=") for option in match[match.lastindex].split(",")[1:]]
+        given = [option.split("=") for option in match.groups()[-1].split(",")[1:]]
         options = dict(given)
         self.algorithm = options.get("algorithm", "gcra") if rate else "concurrency"
         self.by = options.get("by", "")
