@@ -191,33 +191,21 @@ static int parse_rules(struct weir *w, const char *text, struct rule_set *set)
     return status;
 }
 
-/* True when another call is to be made, after so many. answer: that of the last one; NULL before the first. */
-static bool goes_on(const json_t *answer, int calls)
-{
-    return calls < CALLS_MOST && (calls == 0 || has_words(answer, "next"));
-}
-
-/* Sends a request on from where the last answer says that it ended. */
-static int ask_on(struct weir *w, const char *script, struct args *a, json_t **answer)
-{
-    add_words(a, *answer, "next");
-    json_decref(*answer);
-    return client_ask(w, script, a, answer);
-}
-
-/* Sends rate_set until all types of the limit are checked. rules NULL: removes it. */
+/* Sends rate_set until all types of the limit are checked, each time on from where the last answer says that it ended. rules NULL: removes it. */
 static int ask_set(struct weir *w, const char *name, const struct rule_set *rules, bool dry, json_t **answer)
 {
-    int status = 0;
+    int status, calls = 0;
 
     *answer = NULL;
-    for (int calls = 0; status == 0 && goes_on(*answer, calls); calls++) {
+    do {
         struct args a;
 
         args_init(&a);
         rate_set_request(&a, w->prefix, -1, name, rules, dry);
-        status = ask_on(w, "rate_set", &a, answer);
-    }
+        add_words(&a, *answer, "next");
+        json_decref(*answer);
+        status = client_ask(w, "rate_set", &a, answer);
+    } while (status == 0 && has_words(*answer, "next") && ++calls < CALLS_MOST);
     if (status == 0 && has_words(*answer, "next"))
         status = error_set(
             &w->error, WEIR_ENOTNOW,
@@ -225,22 +213,24 @@ static int ask_set(struct weir *w, const char *name, const struct rule_set *rule
     return status;
 }
 
+static int pass_page(const json_t *page, void *arg)
+{
+    (void)page, (void)arg;
+    return 0;
+}
+
 /* Jobs without a key of the types of a limit are counted anew, where rate_set says so. */
 static int recount(struct weir *w, const char *name, const json_t *set)
 {
     const char *before = json_string_value(json_object_get(set, "recount"));
-    json_t *answer = NULL;
-    int status = 0;
 
-    for (int calls = 0; before && status == 0 && goes_on(answer, calls); calls++) {
-        struct args a;
-
-        args_init(&a);
-        rate_recount_request(&a, w->prefix, name, before);
-        status = ask_on(w, "rate_recount", &a, &answer);
-    }
-    json_decref(answer);
-    return status;
+    return !before ? 0
+                   : pages_walk(&(struct pages){.w = w,
+                                                .script = "rate_recount",
+                                                .now_us = -1,
+                                                .words = ASK_WORDS(name, before),
+                                                .take = pass_page,
+                                                .here = true});
 }
 
 /* Sends a change of rules, and what is left to do after it. */

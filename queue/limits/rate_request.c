@@ -71,13 +71,6 @@ void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const 
     add_by(a);
 }
 
-void rate_recount_request(struct args *a, const char *prefix, const char *name, const char *before)
-{
-    script_begin(a, "rate_recount", prefix, -1);
-    args_add(a, name);
-    args_add(a, before);
-}
-
 void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
                       const char *const *limits, size_t count, int64_t cost)
 {

@@ -33,8 +33,6 @@ void note_request(struct args *a, const char *prefix, char *what);
 /* rules NULL: removes the limit. dry: only says whether it could be done. */
 void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
                       const struct rule_set *rules, bool dry);
-/* Recounts jobs without a key of the types of a limit; before: "recount" of rate_set's answer. Redis's time. */
-void rate_recount_request(struct args *a, const char *prefix, const char *name, const char *before);
 /* use: by these limits too; else: no longer. At most RATE_USES_MOST. cost 0: as it is. */
 void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
                       const char *const *limits, size_t count, int64_t cost);

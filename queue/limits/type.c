@@ -6,15 +6,10 @@
 
 #include "queue/limits/rate.h"
 
-static int check_type(struct weir *w, const char *type)
-{
-    return limit_name_check("type", type, &w->error) < 0 ? w->error.status : 0;
-}
-
 int type_pause(struct weir *w, const char *type, const struct pausing *how, json_t **answer)
 {
     struct args a;
-    int status = check_type(w, type);
+    int status = limit_name_check("type", type, &w->error);
 
     *answer = NULL;
     if (status == 0)
@@ -83,7 +78,7 @@ static int remove_here(struct weir *w, void *arg)
 int type_remove(struct weir *w, const char *type)
 {
     struct removing r = {.type = type};
-    int status = check_type(w, type);
+    int status = limit_name_check("type", type, &w->error);
 
     if (status == 0)
         status = client_change_all(w, remove_here, &r);
