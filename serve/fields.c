@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "queue/job/job.h"
+#include "throttle/limit.h"
 #include "view/text.h"
 
 bool url_decode(const char *from, size_t len, bool plus, char *to)
@@ -153,10 +154,7 @@ int fields_check(const json_t *fields, const char *known, struct error *e)
 int field_name(const json_t *fields, const char *name, const char **value, struct error *e)
 {
     *value = field_text(fields, name);
-    if (!*value || name_is_valid(*value, strlen(*value)))
-        return 0;
-    return error_set(e, WEIR_EINPUT, "%s '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", name,
-                     *value);
+    return *value ? limit_name_check(name, *value, e) : 0;
 }
 
 int field_flag(const json_t *fields, const char *name, bool *flag, struct error *e)

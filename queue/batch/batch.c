@@ -28,12 +28,6 @@ static int not_found(const char *name, const char *more, struct error *e)
                      more);
 }
 
-static int bad_name(const char *name, struct error *e)
-{
-    return error_set(e, WEIR_EINPUT, "batch '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
-                     name);
-}
-
 static bool is_word(const struct redisReply *r, const char *word)
 {
     return r->type == REDIS_REPLY_STRING && strcmp(r->str, word) == 0;
@@ -187,9 +181,11 @@ struct change {
 static int ask_change(struct weir *w, const struct change *c, enum batch_phase *was, json_t **answer)
 {
     const char *word = "";
-    int status = name_is_valid(c->name, strlen(c->name)) ? client_at(w, w->at) : bad_name(c->name, &w->error);
+    int status = limit_name_check("batch", c->name, &w->error);
 
     *answer = NULL;
+    if (!status)
+        status = client_at(w, w->at);
     if (status)
         return status;
     do {
@@ -238,9 +234,7 @@ int batch_read(struct weir *w, const char *name, struct batch *out)
     int status;
 
     *out = (struct batch){.finish_us = -1};
-    if (!name_is_valid(name, strlen(name)))
-        return bad_name(name, &w->error);
-    if (client_at(w, 0) < 0)
+    if (limit_name_check("batch", name, &w->error) < 0 || client_at(w, 0) < 0)
         return w->error.status;
     do {
         json_decref(answer);
@@ -446,8 +440,8 @@ int batch_seal(struct weir *w, const char *name, const char *queue, const char *
 {
     int status;
 
-    if (!name_is_valid(name, strlen(name)))
-        return bad_name(name, &w->error);
+    if (limit_name_check("batch", name, &w->error) < 0)
+        return w->error.status;
     if (type && !name_is_valid(type, strlen(type)))
         return error_set(&w->error, WEIR_EINPUT,
                          "type '%.60s' to follow: not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", type);

@@ -5,6 +5,7 @@
 #include "core/given.h"
 #include "core/script/script.h"
 #include "queue/inspect/job_act.h"
+#include "throttle/limit.h"
 
 #define LOOKS 20 /* it may move between a look and what is then done to it */
 
@@ -148,9 +149,8 @@ int cancel_job(struct weir *w, int64_t now_us, const char *id, const char *lock,
     int status = 0;
 
     *job = NULL;
-    if (lock && !name_is_valid(lock, strlen(lock)))
-        return error_set(&w->error, WEIR_EINPUT,
-                         "unique key '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", lock);
+    if (lock && limit_name_check("unique key", lock, &w->error) < 0)
+        return w->error.status;
     for (int looks = 0; looks < LOOKS && status == 0 && !at.over; looks++)
         status = look(&at, lock);
     if (status == 0 && !at.over)

@@ -13,6 +13,7 @@
 #include "queue/job/job.h"
 #include "queue/limits/rate.h"
 #include "queue/status/status_parts.h"
+#include "throttle/limit.h"
 
 #define PAGE_MOST 350   /* jobs of a page: each costs some commands when it ends */
 #define QUEUES_MOST 100 /* of one queue_rows */
@@ -34,14 +35,6 @@ static int no_queue(struct weir *w, const char *queue)
     free(names);
     json_decref(rows);
     return w->error.status;
-}
-
-static int check_name(struct weir *w, const char *what, const char *name)
-{
-    if (!name_is_valid(name, strlen(name)))
-        return error_set(&w->error, WEIR_EINPUT,
-                         "%s '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", what, name);
-    return 0;
 }
 
 static void begin(struct weir *w, struct args *a, const char *script)
@@ -84,7 +77,7 @@ static int pause_here(struct weir *w, void *arg)
 int queue_pause(struct weir *w, const char *queue, const struct pausing *how, json_t **answer)
 {
     struct halting halting = {.queue = queue, .how = *how};
-    int status = check_name(w, "queue", queue);
+    int status = limit_name_check("queue", queue, &w->error);
 
     if (status == 0)
         status = client_change_all(w, pause_here, &halting);
@@ -160,11 +153,11 @@ static int walk_all(struct walk *walk)
 {
     const char *queue = walk->queue;
     char alone[LIMIT_NAME_SIZE + 1];
-    int status = check_name(walk->w, "queue", queue);
+    int status = limit_name_check("queue", queue, &walk->w->error);
 
     *walk->jobs = (struct queue_jobs){0};
     if (status == 0 && *walk->type)
-        status = check_name(walk->w, "type", walk->type);
+        status = limit_name_check("type", walk->type, &walk->w->error);
     snprintf(alone, sizeof alone, "%s!", queue);
     if (status == 0)
         status = walk_queue(walk, queue);
