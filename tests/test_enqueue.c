@@ -264,6 +264,45 @@ TEST_WITH(test_a_foreign_queue_that_is_known, client_flush, NULL)
     }
 }
 
+/* So does a chunk whose queue and type are known. */
+TEST_WITH(test_a_foreign_queue_of_a_chunk, client_flush, NULL)
+{
+    static const char chunk[] = "b|1000|0|2|s|s|seed||1|t|2|1|q|2|" BODY "|" BODY;
+    static const char *const counts[] = {"0", "7"};
+    struct redisReply *reply;
+
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        server_do(&server, "FLUSHALL");
+        server_do(&server, "SADD", P "queues", "q");
+        server_do(&server, "SET", P "queue:q", "foreign");
+        if (i > 0)
+            server_do(&server, "HSET", P "stats:t", "enqueued", counts[i]);
+        expect_fault("append", chunk, WEIR_ECONFIG, P "queue:q");
+        assert_answer(counts[i], "HGET", P "stats:t", "enqueued");
+        assert_answer("foreign", "GET", P "queue:q");
+        assert_answer("3", "DBSIZE");
+        server_do(&server, "DEL", P "queue:q");
+        assert_int_equal(call_script("append", chunk, &reply), 0);
+        freeReplyObject(reply);
+        assert_answer(i == 0 ? "2" : "9", "HGET", P "stats:t", "enqueued");
+        assert_answer(BODY "\n" BODY, "LRANGE", P "queue:q", "0", "-1");
+        assert_answer("2\ns", "HMGET", P "batch:b", "next", "sum");
+        assert_int_equal(server_number(&server, "HEXISTS", P "types", "t", NULL), i == 0);
+    }
+}
+
+/* A queue that a chunk is the first to name is listed, though its type is known. */
+TEST_WITH(test_a_new_queue_of_a_chunk, client_flush, NULL)
+{
+    struct redisReply *reply;
+
+    server_do(&server, "HSET", P "stats:t", "enqueued", "7");
+    assert_int_equal(call_script("append", "b|1000|0|1|s|s|seed||1|t|1|1|q|1|" BODY, &reply), 0);
+    freeReplyObject(reply);
+    assert_answer("q", "SMEMBERS", P "queues");
+    assert_answer("8", "HGET", P "stats:t", "enqueued");
+}
+
 /* ---- One job */
 
 TEST_WITH(test_enqueue_at_once, client_flush, NULL)

@@ -18,7 +18,7 @@
 --        an error that says so when it is, but the batch is sealed
 -- full: refused
 -- format: any
--- uses: arrival bell check ends large partition sign stamp
+-- uses: arrival bell check counters ends large partition sign stamp
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 
@@ -85,27 +85,53 @@ local function elsewhere(types)
     end
 end
 
-local function append(ARGV)
-    local c = {batch = ARGV[2], keep_ms = ARGV[3], first = tonumber(ARGV[4]), lines = tonumber(ARGV[5]),
-               sum_before = ARGV[6], sum_after = ARGV[7], seed = ARGV[8], stamp = ARGV[9]}
-    local wrong = read_chunk(ARGV, c)
-    if wrong then return refuse('append: %s', wrong) end
-    wrong = wrong_keys(c)
-    if wrong then return check.refuse_key(wrong) end
+-- True when the batch, with this next and sum, stands where the chunk begins.
+local function is_next(c, state)
+    return state[1] and tonumber(state[1]) == c.first and state[2] == c.sum_before or not state[1] and c.first == 0
+end
 
-    local batch = P .. 'batch:' .. c.batch
-    local state = call('HMGET', batch, 'next', 'sum')
-    if state[1] and (tonumber(state[1]) ~= c.first or state[2] ~= c.sum_before) or not state[1] and c.first ~= 0 then
-        return {'at', state[1] or '0', state[2] or ''}
-    end
+local function take_back(t) call('HINCRBY', P .. 'stats:' .. t.name, 'enqueued', us(-t.count)) end
+
+-- Puts the jobs of a chunk as most are, of one queue and one type that are known, without a look before: each step says by itself when its key cannot
+-- be used. A producer may add, and nothing else, so what would have to be taken out again comes last. nil: a key is wrong, or the chunk is another
+-- one, and nothing is changed; the long way answers why.
+local function put_at_once(ARGV, c)
+    local q, t = c.queues[1], c.types[1]
+    if c.keep_ms == '' or #c.queues ~= 1 or #c.types ~= 1 or q.count > SLICE or partition.elsewhere(t.name) then return nil end
+    local state = call_safe('HMGET', P .. 'batch:' .. c.batch, 'next', 'sum')
+    if state.err or not is_next(c, state) or call_safe('SISMEMBER', P .. 'queues', q.name) ~= 1 then return nil end
+    local n, length = counters.add(t.name, 'enqueued', t.count), nil
+    if type(n) ~= 'number' then return nil end
+    if n > t.count then length = call_safe('RPUSH', P .. 'queue:' .. q.name, unpack(ARGV, c.bodies)) end
+    if type(length) ~= 'number' then return take_back(t) end
+    large.note_some(q.name, ARGV, c.bodies, #ARGV)
+    if length == q.count then bell.arrived(q.name) end
+    return true
+end
+
+-- Puts the jobs of any chunk; returns the reply when nothing is changed.
+local function put_looked(ARGV, c)
+    local wrong = wrong_keys(c)
+    if wrong then return check.refuse_key(wrong) end
+    local state = call('HMGET', P .. 'batch:' .. c.batch, 'next', 'sum')
+    if not is_next(c, state) then return {'at', state[1] or '0', state[2] or ''} end
     local refusal = elsewhere(c.types)
     if refusal then return refusal end
     wrong = c.keep_ms == '' and arrival.closed(c.batch)
     if wrong then return refuse('%s', wrong) end
     if c.keep_ms == '' then add_heads(ARGV, c) end
     put_jobs(ARGV, c)
+end
+
+local function append(ARGV)
+    local c = {batch = ARGV[2], keep_ms = ARGV[3], first = tonumber(ARGV[4]), lines = tonumber(ARGV[5]),
+               sum_before = ARGV[6], sum_after = ARGV[7], seed = ARGV[8], stamp = ARGV[9]}
+    local wrong = read_chunk(ARGV, c)
+    if wrong then return refuse('append: %s', wrong) end
+    local refused = not put_at_once(ARGV, c) and put_looked(ARGV, c)
+    if refused then return refused end
     local after = us(c.first + c.lines)
-    call('HSET', batch, 'next', after, 'sum', c.sum_after)
+    call('HSET', P .. 'batch:' .. c.batch, 'next', after, 'sum', c.sum_after)
     if c.keep_ms == '' then
         arrival.join(c.batch, c.types, #ARGV - c.bodies + 1, 0)
     else
