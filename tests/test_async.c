@@ -13,7 +13,8 @@
 /* ---- The worker: this program, started again */
 
 /* Types: "wait", ended on the loop when the file go is there, or it is told to end and its args are not "deaf"; "thread", ended by
- * another thread at once; "now", ended within its handler; "fail", FAILING of which fail together, each for a reason of its own; "hold", which does not return before there is go;
+ * another thread at once; "now", ended within its handler; "fail" and "alike", FAILING of which fail together, each
+ * for a reason of its own, or for one and each for a time of its own; "hold", which does not return before there is go;
  * "block", a function that waits for go. All write begin, end, told to the file notes. */
 static struct weir_worker *worker;
 
@@ -127,7 +128,10 @@ static void fail_together(struct weir_job *job, void *arg)
     }
     jobs[count++] = job;
     for (int i = 0; count == FAILING && i < FAILING; i++)
-        weir_job_end(jobs[i], weir_job_retry(jobs[i], 600, "%s", weir_job_id(jobs[i])));
+        if (strcmp(weir_job_type(job), "alike") == 0)
+            weir_job_end(jobs[i], weir_job_retry(jobs[i], 600 + atoi(weir_job_id(jobs[i]) + 1) % 5, "no"));
+        else
+            weir_job_end(jobs[i], weir_job_retry(jobs[i], -1, "%s", weir_job_id(jobs[i])));
 }
 
 static int block(struct weir_job *job, void *arg)
@@ -158,6 +162,8 @@ static int add_handlers(const char *types)
         rc = weir_worker_handle_async(worker, "hold", hold_the_loop, NULL);
     if (rc == 0)
         rc = weir_worker_handle_async(worker, "fail", fail_together, NULL);
+    if (rc == 0)
+        rc = weir_worker_handle_async(worker, "alike", fail_together, NULL);
     if (rc == 0 && strcmp(types, "all") == 0)
         rc = weir_worker_handle(worker, "block", block, NULL);
     if (rc == 0 && strcmp(types, "pipe") == 0)
@@ -253,14 +259,44 @@ STAGE_TEST(ended_by_threads_and_at_once)
     assert_int_equal(stage_stat(s, "thread", "retried"), 300);
 }
 
-/* A settle of jobs that have failed each for a reason of its own has half as many as one of those that failed alike. */
+/* A settle of jobs that have failed each for a reason of its own has half as many as one of those that failed alike. What fails together comes
+ * back in 32 parts. */
 STAGE_TEST(own_reasons_are_settled_some_at_a_time)
 {
+    static const char parts[] =
+        "local seen, parts, later = {}, 0, redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES') "
+        "for i = 1, #later, 2 do "
+        "  local at = later[i]:match('\\n@1,0,0[^;]*,e(%d+)@') "
+        "  local delay = at and later[i + 1] - at "
+        "  if at and not seen[delay] then seen[delay], parts = true, parts + 1 end "
+        "end "
+        "return parts";
+
     stage_log_ends(s);
     stage_enqueue(s, "fail", NULL, 0, FAILING);
     start_worker(s, "one", "300", "25", "async");
     await(stage_stat(s, "fail", "retried") >= FAILING);
     assert_in_range(stage_most_failed(s), 1, 125);
+    assert_in_range(stage_number(s, "EVAL", parts, "1", stage_key(s, "later")), 16, 32);
+}
+
+/* Those that fail alike are settled together, and each waits as long as it asked for. */
+STAGE_TEST(what_fails_alike_waits_each_for_its_time)
+{
+    static const char right[] =
+        "local right, later = 0, redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES') "
+        "for i = 1, #later, 2 do "
+        "  local at, id = later[i]:match(',e(%d+)@.*{\"id\":\"j(%d+)\"') "
+        "  if at and later[i + 1] - at == (600 + id % 5) * 1000000 then right = right + 1 end "
+        "end "
+        "return right";
+
+    stage_log_ends(s);
+    stage_enqueue(s, "alike", NULL, 0, FAILING);
+    start_worker(s, "one", "300", "25", "async");
+    await(stage_stat(s, "alike", "retried") >= FAILING);
+    assert_in_range(stage_most_failed(s), 126, 250);
+    assert_in_range(stage_number(s, "EVAL", right, "1", stage_key(s, "later")), 200, FAILING);
 }
 
 STAGE_TEST(what_a_handler_sees)

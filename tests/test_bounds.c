@@ -102,7 +102,7 @@ static void end_all(struct args *a, enum settle_verb verb, int64_t number)
     if (fail)
         settle_cause(a, verb, false, SETTLED, "why");
     for (int k = 0; verb == SETTLE_RETRY && k < SETTLED; k++)
-        settle_delay(a, number - k);
+        settle_delay(a, 1, number - k);
 }
 
 /* Ends of one kind are written together: an end takes less than one command, whatever the number of groups that are on duty, of attempts that

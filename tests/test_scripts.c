@@ -111,7 +111,7 @@ WORKER_TEST(test_jobs_that_fail_together_are_settled_each_for_itself)
     for (size_t i = 0; i < COUNT(causes); i++) {
         settle_cause(&a, causes[i].verb, false, causes[i].count, causes[i].reason);
         for (size_t k = 0; causes[i].verb == SETTLE_RETRY && k < causes[i].count; k++)
-            settle_delay(&a, causes[i].delay_us + (int64_t)k);
+            settle_delay(&a, 1, causes[i].delay_us + (int64_t)k);
     }
     assert_int_equal(settled(&a), 1);
     expect_counters("t", "retried 4, scheduled 4, dead 2, stale 1");
@@ -597,11 +597,13 @@ WORKER_TEST(test_wrong_arguments_change_nothing)
     expect_refused(WORDS(
         "settle",
         "settle w | gone TOKEN 0 _ | %s%d TOKEN 0 _ | failed | failed 1 | failed 1 TOKEN | failed 2 TOKEN",
-        "settle w failed | 1 TOKEN retry | 1 TOKEN retry 1 | 1 TOKEN retry 1 x | 1 TOKEN retry 2 x 5 5",
+        "settle w failed | 1 TOKEN retry | 1 TOKEN retry 1 | 1 TOKEN retry 1 x | 1 TOKEN retry 2 x 2 5",
+        "settle w failed 1 TOKEN retry 1 x | 1 | 2 5 | 0 5 1 5 | nan 5 | 0.5 5 0.5 5 | 1 5 1 5",
         "settle w failed | 0 TOKEN dead 1 x | nan TOKEN dead 1 x | 1.5 TOKEN dead 1 x | 4001 TOKEN dead 1 x",
-        "settle w failed 1 TOKEN retry 1 x | soon | nan | inf | -5 | 0.5",
-        "settle w failed 2 TOKEN TOKEN | dead 1 x | retry 2 x 5 | dead 0 x dead 2 x | dead 3 x | dead nan x",
-        "settle w failed 2 TOKEN | 1.-0/default/u/ dead 2 x | 1.-0/default/t/k retry 2 x 5 5",
+        "settle w failed 1 TOKEN retry 1 x 1 | soon | nan | inf | -5 | 0.5",
+        "settle w failed 2 TOKEN TOKEN | dead 1 x | retry 2 x 1 5 | dead 0 x dead 2 x | dead 3 x | dead nan "
+        "x",
+        "settle w failed 2 TOKEN | 1.-0/default/u/ dead 2 x | 1.-0/default/t/k retry 2 x 2 5",
         "settle w failed 1 | TOKEN gone 1 x | TOKEN dead 1 | _ dead 1 x | @ wrong 1 x | 1.--/default/ dead 1 "
         "x",
         "settle w throttled TOKEN | -2 _ | -0.5 _ | _ _ | 5",

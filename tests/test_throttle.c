@@ -655,8 +655,11 @@ static void end_failed(struct args *a)
         for (n = 1; i + n < failed_count && fails_like(&failed[i + n], &failed[i]) && sim_pick(0, 5) > 0;)
             n++;
         settle_cause(a, failed[i].verb, false, (size_t)n, failed[i].reason);
-        for (int k = i; failed[i].verb == SETTLE_RETRY && k < i + n; k++)
-            settle_delay(a, failed[k].number);
+        for (int k = i, same; failed[i].verb == SETTLE_RETRY && k < i + n; k += same) {
+            for (same = 1; k + same < i + n && failed[k + same].number == failed[k].number;)
+                same++;
+            settle_delay(a, (size_t)same, failed[k].number);
+        }
     }
     failed_count = 0;
 }

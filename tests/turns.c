@@ -214,7 +214,7 @@ void turns_add_end(struct args *a, enum settle_verb verb, struct span token, int
     settle_token(a, token);
     settle_cause(a, verb, number == 1, 1, reason);
     if (verb == SETTLE_RETRY)
-        settle_delay(a, number);
+        settle_delay(a, 1, number);
 }
 
 int turns_settle_end(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,

@@ -53,9 +53,9 @@ function dead_bytes.added(records)
     load()
     if state.wrong then return end
     if call('ZCARD', P .. 'dead') == #records / 2 then begin(false) end
-    local bytes, jobs = 0, 0
+    local bytes, jobs, all = 0, 0, not state.score and state.bytes
     for i = 2, #records, 2 do
-        if is_counted(now, records[i]) then bytes, jobs = bytes + #records[i], jobs + 1 end
+        if all or is_counted(now, records[i]) then bytes, jobs = bytes + #records[i], jobs + 1 end
     end
     if jobs > 0 then add(bytes, jobs) end
 end

@@ -8,7 +8,8 @@
 --         "run"   type batch n token       the same of n jobs whose tokens differ in the index alone: it goes up by one, from that token on
 --         "failed" n token * n             behind it stands, for all of these in their order, why jobs have failed whose tokens differ
 --                                          before the lane alone:
---             "retry" n reason delay_us * n  one more attempt used; runs again after the delay
+--             "retry" n reason             one more attempt used; they run again after delays, which follow, of n in all:
+--                 n delay_us               of so many, in their order
 --             "dead"  n reason             one more attempt used, the last one
 --             "wrong" n reason             the same; they were found wrong and have not started, and give their slots back as well
 --         "finish" token keep_ms result    done: one with a unique lock, or that is to be remembered so long; one line of JSON, or ''

@@ -18,7 +18,7 @@ local MOST = 4000 -- jobs that are announced at once
 local VERBS = {retry = {retries = true, counts = 'retry'}, dead = {counts = 'dead'}, wrong = {unstarted = true, counts = 'dead'}}
 
 -- What this call was told: all that it says, and parts: {first, last: where the tokens stand, behind = (so many other ends), groups =}. A group:
--- {first, last, is = (of VERBS), reason =, delays =, least = (of these), is_counted = (by a gate), head_end = (of a token), lane =, queue =, type =,
+-- {first, last, is = (of VERBS), reason =, waits = (how many, and their delay, in turns), least = (delay), is_counted = (by a gate), head_end = (of a token), lane =, queue =, type =,
 -- key =}.
 local worker, active, words, parts
 
@@ -32,16 +32,17 @@ end
 
 function settle_failed.is_any() return #parts > 0 end
 
--- Reads n delays, and the least of them; nil: one is none.
-local function read_delays(ARGV, first, n)
-    local delays, least = {}, huge
-    for i = 1, n do
-        local delay = tonumber(ARGV[first + i - 1])
-        if not is_whole(delay) then return nil end
-        if delay < least then least = delay end
-        delays[i] = delay
+-- Reads the delays of n jobs from ARGV[at] on, and returns the place behind them, the least of them, and how many jobs have which. nil: these are
+-- none.
+local function read_delays(ARGV, at, n)
+    local waits, least, behind = {}, huge, 0
+    while behind < n do
+        local many, delay = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+        if not (is_whole(many, 1) and is_whole(delay)) then return nil end
+        waits[#waits + 1], waits[#waits + 2] = many, delay
+        least, behind, at = min(least, delay), behind + many, at + 2
     end
-    return delays, least
+    if behind == n then return at, least, waits end
 end
 
 -- Reads the group of which the first token stands at `first`, and what is said of it at ARGV[at]; nil: it is none. Who has failed was no accident of
@@ -57,10 +58,10 @@ local function read_group(ARGV, at, first, last)
     local group = {first = first, last = first + n - 1, is = is, reason = reason, is_counted = find(behind, '~', 1, true), head_end = head_end,
                    lane = lane_names.usual(lane)}
     group.queue, group.type, group.key = lane_names.parts(group.lane)
-    if not is.retries then return group, at + 3 end
-    if at + 2 + n > #ARGV then return nil end
-    group.delays, group.least = read_delays(ARGV, at + 3, n)
-    return group.delays and group, at + 3 + n
+    group.waits = {n, 0}
+    at = at + 3
+    if is.retries then at, group.least, group.waits = read_delays(ARGV, at, n) end
+    return at and group, at
 end
 
 function settle_failed.read(ARGV, i, behind)
@@ -114,27 +115,31 @@ local function sort_out(group, is, token, entry)
     return true
 end
 
--- Goes through the entries of a group, which stand in a list from the `shift`-th word on. taken: tokens of other ends.
+-- Goes through the leases of a group, whose entries stand in a list from the `shift`-th word on. taken: tokens of other ends.
 local function look_at(group, entries, shift, taken)
-    local delays, first, records, at = group.delays, group.first, group.delays and later or dead, us(now)
-    local prefix, head_end, n, missing = (delays and 'l ' or '') .. worker .. ':', group.head_end, #records, 0
-    local n_before, is, before, size = n, nil, nil, 0
-    for i = first, group.last do
-        local token, entry = words[i], entries[i - shift]
-        if not entry or known[token] or taken[token] then
-            missing = missing + 1
-        else
-            known[token] = true
-            if sub(entry, 1, size) ~= before then
-                is = meaning_of(entry, group)
-                before, size = is.before, is.before and #is.before or 0
-            end
-            if not is.is_odd or sort_out(group, is, token, entry) then
-                records[n + 1] = delays and format('%d', now + delays[i - first + 1]) or at
-                n = n + 2
-                records[n] = prefix .. sub(token, 1, head_end) .. is.head .. sub(entry, is.at)
+    local list, met, records, first = words, known, group.is.retries and later or dead, group.first
+    local prefix, head_end, n, missing = (group.is.retries and 'l ' or '') .. worker .. ':', group.head_end, #records, 0
+    local n_before, waits, is, before, head, at = n, group.waits, nil, nil, nil, nil
+    for k = 1, #waits, 2 do
+        local last, score = first + waits[k] - 1, us(now + waits[k + 1])
+        for i = first, last do
+            local token, entry = list[i], entries[i - shift]
+            if not entry or met[token] or taken[token] then
+                missing = missing + 1
+            else
+                met[token] = true
+                if not before or find(entry, before, 1, true) ~= 1 then
+                    is = meaning_of(entry, group)
+                    before, head, at = is.before, is.head, is.at
+                end
+                if not is.is_odd or sort_out(group, is, token, entry) then
+                    records[n + 1] = score
+                    n = n + 2
+                    records[n] = prefix .. sub(token, 1, head_end) .. head .. sub(entry, at)
+                end
             end
         end
+        first = last + 1
     end
     local of_type = ends_of(type_ends, group.type)
     of_type[group.is.counts] = of_type[group.is.counts] + (n - n_before) / 2
@@ -180,7 +185,7 @@ local function put_later()
     local first = {least = huge}
     for _, part in ipairs(parts) do
         for _, group in ipairs(part.groups) do
-            if group.delays and group.least < first.least then first = group end
+            if group.least and group.least < first.least then first = group end
         end
     end
     if later_records.put_all(later, now + first.least) then bell.ring(first.queue) end

@@ -85,8 +85,9 @@ void settle_cause(struct args *a, enum settle_verb verb, bool unstarted, size_t 
     args_add(a, reason ? reason : "");
 }
 
-void settle_delay(struct args *a, int64_t delay_us)
+void settle_delay(struct args *a, size_t n, int64_t delay_us)
 {
+    args_add_int(a, (int64_t)n);
     args_add_int(a, delay_us);
 }
 

@@ -152,10 +152,11 @@ enum settle_verb {
  * and gives its slots back; else 0. reason: of INTERRUPTED; may be NULL. */
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason);
 /* Announces n tokens of jobs that end by RETRY or DEAD, 1 to 4000; add them with settle_token. Behind them settle_cause says why
- * so many of them have failed, in their order: of one lane, and of DEAD either all unstarted or none. Behind that of RETRY comes a delay of each. */
+ * so many of them have failed, in their order: of one lane, and of DEAD either all unstarted or none. Behind that of RETRY come their
+ * delays: settle_delay says that of the next n of them. */
 void settle_failed(struct args *a, size_t n);
 void settle_cause(struct args *a, enum settle_verb verb, bool unstarted, size_t n, const char *reason);
-void settle_delay(struct args *a, int64_t delay_us);
+void settle_delay(struct args *a, size_t n, int64_t delay_us);
 /* Reads the answer. stale: leases that were no longer this worker's. */
 WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
 /* A pause was begun by a throttled job, for the so manieth time in a row. */

@@ -15,11 +15,19 @@
 
 /* ---- When to try again */
 
+/* Of how many waits one is drawn: jobs that fail in one settle share some of them, so that Redis finds their places together. */
+#define WAITS 32
+
+static double random_step(void)
+{
+    return floor(random_fraction() * WAITS) / WAITS;
+}
+
 /* Returns the wait after the n-th failed attempt: 15 s + (n - 1)^4 s and up to 10 n s more at random, so that what failed together does not
  * come back together. 25 attempts take about 17 days. */
 static double retry_delay_s(int n)
 {
-    return 15 + pow(n - 1, 4) + random_fraction() * 10 * n;
+    return 15 + pow(n - 1, 4) + random_step() * 10 * n;
 }
 
 /* A doubling wait, and at random from half of it to all of it, but not less than the first. */
@@ -29,7 +37,7 @@ static double backoff_s(const struct handler *handler, int n)
     double most_us = fmin(first_us * pow(2, fmin(n - 1, 60)), (double)handler->backoff_most_us);
     double least_us = fmax(first_us, most_us / 2);
 
-    return (least_us + (most_us - least_us) * random_fraction()) / 1e6;
+    return (least_us + (most_us - least_us) * random_step()) / 1e6;
 }
 
 static double next_try_s(const struct task *task)

@@ -1,5 +1,6 @@
 /* Settling: what has ended, reported to Redis all at once, each job with its end. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -74,53 +75,79 @@ static struct span lane_of(struct span token)
     return at ? (struct span){at, token.len - (size_t)(at - token.at)} : (struct span){token.at, 0};
 }
 
-/* True when two failed tasks have their cause, and their lane, in common. */
-static bool fails_like(const struct task *task, const struct task *first)
+static int compare_spans(struct span a, struct span b)
 {
-    struct span lane = lane_of(task->token), of_first = lane_of(first->token);
+    int order = memcmp(a.at, b.at, a.len < b.len ? a.len : b.len);
 
-    return task->end == first->end && lane.len == of_first.len &&
-           memcmp(lane.at, of_first.at, lane.len) == 0 && strcmp(reason_of(task), reason_of(first)) == 0 &&
-           (task->end == END_RETRY || was_called(task) == was_called(first));
+    return order ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Returns the first failed task from one on, up to `end`. */
-static const struct task *next_failed(const struct task *task, const struct task *end)
+/* Compares why two failed tasks have failed, and their lanes. */
+static int compare_causes(const struct task *a, const struct task *b)
 {
-    while (task != end && !has_failed(task))
-        task = task->next;
-    return task;
+    int order = (int)a->end - (int)b->end;
+
+    if (order == 0 && a->end == END_DEAD)
+        order = (int)was_called(a) - (int)was_called(b);
+    if (order == 0)
+        order = compare_spans(lane_of(a->token), lane_of(b->token));
+    return order ? order : strcmp(reason_of(a), reason_of(b));
 }
 
-/* Says why the failed tasks from `first` on have failed which have that in common. Returns the next one. */
-static const struct task *settle_alike(struct args *a, const struct task *first, const struct task *end)
+/* Sorts those together that have their cause in common, and of these the ones that are to be retried at one time. */
+static int compare_failed(const void *a, const void *b)
 {
-    const struct task *task, *behind = first;
-    size_t n = 0;
+    const struct task *x = *(const struct task *const *)a, *y = *(const struct task *const *)b;
+    int order = compare_causes(x, y);
 
-    for (; behind != end && fails_like(behind, first); behind = next_failed(behind->next, end))
-        n++;
-    settle_cause(a, first->end == END_RETRY ? SETTLE_RETRY : SETTLE_DEAD, !was_called(first), n,
+    if (order == 0)
+        order = (x->after_s > y->after_s) - (x->after_s < y->after_s);
+    return order ? order : compare_spans(x->token, y->token);
+}
+
+/* Says of n failed tasks that are to be retried for one cause when. */
+static void settle_delays(struct args *a, const struct task *const *failed, size_t n)
+{
+    size_t first = 0;
+
+    for (size_t i = 1; i <= n; i++)
+        if (i == n || delay_us(failed[i]) != delay_us(failed[first])) {
+            settle_delay(a, i - first, delay_us(failed[first]));
+            first = i;
+        }
+}
+
+/* Says why the first of n failed tasks have failed which have that in common. Returns how many these are. */
+static size_t settle_alike(struct args *a, const struct task *const *failed, size_t n)
+{
+    const struct task *first = failed[0];
+    size_t alike = 1;
+
+    while (alike < n && compare_causes(failed[alike], first) == 0)
+        alike++;
+    settle_cause(a, first->end == END_RETRY ? SETTLE_RETRY : SETTLE_DEAD, !was_called(first), alike,
                  reason_of(first));
-    for (task = first; task != behind && first->end == END_RETRY; task = next_failed(task->next, end))
-        settle_delay(a, delay_us(task));
-    return behind;
+    if (first->end == END_RETRY)
+        settle_delays(a, failed, alike);
+    return alike;
 }
 
 static void settle_all_failed(struct args *a, const struct task *tasks, const struct task *end)
 {
-    const struct task *first = next_failed(tasks, end), *task;
+    const struct task *failed[SETTLE_MOST];
     size_t n = 0;
 
-    for (task = first; task != end; task = next_failed(task->next, end))
-        n++;
+    for (const struct task *task = tasks; task != end; task = task->next)
+        if (has_failed(task))
+            failed[n++] = task;
     if (n == 0)
         return;
+    qsort(failed, n, sizeof *failed, compare_failed);
     settle_failed(a, n);
-    for (task = first; task != end; task = next_failed(task->next, end))
-        settle_token(a, task->token);
-    for (task = first; task != end;)
-        task = settle_alike(a, task, end);
+    for (size_t i = 0; i < n; i++)
+        settle_token(a, failed[i]->token);
+    for (size_t i = 0; i < n;)
+        i += settle_alike(a, failed + i, n - i);
 }
 
 /* True when a task is to be settled together with `first`. */
@@ -408,7 +435,7 @@ static bool goes_back(const struct task *task)
 static int units_of(const struct task *task, const struct task *before)
 {
     if (has_failed(task))
-        return before && fails_like(task, before) ? 1 : 2;
+        return before && has_failed(before) && compare_causes(task, before) == 0 ? 1 : 2;
     return is_plain(task) ? makes_room(task) || task_settles_up(task) : 2;
 }
 
