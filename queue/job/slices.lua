@@ -43,7 +43,9 @@ end
 
 -- Returns as many as are likely to fit.
 local function next_step(load, at_once)
-    return max(1, min(at_once, floor(load.left * load.n / (load.all - load.left + 1))))
+    local used = load.all - load.left + 1
+    if load.left * load.n >= at_once * used then return at_once end -- mostly: no function is called
+    return max(1, floor(load.left * load.n / used))
 end
 
 local function get(command, key, first, last, backwards)

@@ -42,21 +42,27 @@ local function plan(record, moves)
     end
 end
 
--- Says where the records of jobs go. Most are of the lane of the one before, and need no second look: the name of that stands behind their tag.
-local function plan_all(records, moves)
+-- Says where the records go that stand behind so many. Most are of the lane of the one before, and need no second look: the name of that stands
+-- behind their tag.
+local function plan_all(records, passed, moves)
     local line, entries = '', nil
     for i = 1, #records do
         local record = records[i]
         local kind, blank = byte(record, 1, 2)
         local at = kind == RETRIED and blank == BLANK and find(record, ' ', 3, true)
-        if not entries or not at or find(record, line, at, true) ~= at then
-            line = at and sub(record, at, find(record, '\n', at, true)) or ''
-            entries = moves.entries[sub(line, 2, -2)]
-        end
-        if entries then
-            entries[#entries + 1] = sub(record, at + #line)
+        local name = kind == SCHEDULE and schedule_of(record)
+        if name then
+            moves.schedules[#moves.schedules + 1] = {record = record, name = name, place = passed + i}
         else
-            plan(record, moves)
+            if not entries or not at or find(record, line, at, true) ~= at then
+                line = at and sub(record, at, find(record, '\n', at, true)) or ''
+                entries = moves.entries[sub(line, 2, -2)]
+            end
+            if entries then
+                entries[#entries + 1] = sub(record, at + #line)
+            else
+                plan(record, moves)
+            end
         end
     end
 end
@@ -95,34 +101,26 @@ local function move(moves, seed)
     for i, d in ipairs(moves.dead) do bury(d, i) end
 end
 
--- Takes these jobs out of `later`. are_first: nothing else stands before the last of them.
-local function remove(jobs, are_first)
-    if #jobs == 0 then return end
-    if are_first then
-        call('ZREMRANGEBYRANK', P .. 'later', '0', us(#jobs - 1))
-    else
-        call('ZREM', P .. 'later', unpack(jobs))
+-- Takes the jobs among the first records of `later` out of it, so many: what stands between the schedules.
+local function remove(read, schedules)
+    local last = read
+    for i = #schedules, 0, -1 do
+        local before = i > 0 and schedules[i].place or 0
+        if before < last then call('ZREMRANGEBYRANK', P .. 'later', us(before), us(last - 1)) end
+        last = before - 1
     end
 end
 
--- Reads up to `most` jobs that are due, and the schedules among and before them: {record =, name =} each.
-local function read_due(most)
-    local jobs, schedules, at, load = {}, {}, 0, slices.load()
+-- Reads up to `most` jobs that are due, and the schedules among and before them, and says where they go. Returns how many records these are.
+local function read_due(most, moves)
+    local schedules, at, load = moves.schedules, 0, slices.load()
     local due = min(READ_MOST, call('ZCOUNT', P .. 'later', '-inf', us(now)))
     repeat
-        local records, ended = slices.read('ZRANGE', P .. 'later', at, min(due - at, most - #jobs), load)
-        for i = 1, #records do
-            local record = records[i]
-            local name = byte(record) == SCHEDULE and schedule_of(record)
-            if name then
-                schedules[#schedules + 1] = {record = record, name = name}
-            else
-                jobs[#jobs + 1] = record
-            end
-        end
+        local records, ended = slices.read('ZRANGE', P .. 'later', at, min(due - at, most - at + #schedules), load)
+        plan_all(records, at, moves)
         at = at + #records
-    until #records == 0 or ended or #jobs == most
-    return jobs, schedules
+    until #records == 0 or ended or at - #schedules == most
+    return at
 end
 
 -- Names the schedules that are due; a record whose schedule is gone goes. A key of another kind holds none.
@@ -149,17 +147,17 @@ local function promote(ARGV)
     if not is_whole(most, 1) or most > 1000 then return refuse('promote: most must be 1 to 1000') end
     if not is_name(seed) then return refuse('promote: its seed is not a valid name') end
 
-    local jobs, schedules = read_due(most)
-    local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}, put_off = {}, wrong = ''} -- entries: of each of the lanes
-    plan_all(jobs, moves)
+    -- entries: of each of the lanes
+    local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}, put_off = {}, schedules = {}, wrong = ''}
+    local read = read_due(most, moves)
     local wrong = #moves.dead > 0 and check.wrong_kind('dead', 'zset') or #moves.to_queue > 0 and sign.wrong()
     if wrong then return check.refuse_key(wrong) end
     move(moves, seed)
-    remove(jobs, #schedules == 0)
+    remove(read, moves.schedules)
     put_off(moves.put_off)
-    local named = name_schedules(schedules)
+    local named = name_schedules(moves.schedules)
     local first = later_records.first()
-    return {#jobs, us(now), named, first and us(max(first, 1)) or '-1', moves.wrong}
+    return {read - #moves.schedules, us(now), named, first and us(max(first, 1)) or '-1', moves.wrong}
 end
 
 return promote

@@ -53,7 +53,7 @@ local function put_later(jobs)
     if #jobs == 0 then return end
     local records, first = {}, jobs[1]
     for i, job in ipairs(jobs) do
-        records[2 * i - 1], records[2 * i] = us(now + job.delay_us), 'l ' .. tag_of(job) .. ' ' .. job.lane .. '\n' .. job.entry
+        records[2 * i - 1], records[2 * i] = us(now + job.delay_us), 'l ' .. tag_of(job) .. ' ' .. job.lane .. '\n' .. heads.fresh(job.entry)
         if job.delay_us < first.delay_us then first = job end
     end
     if later_records.put_all(records, now + first.delay_us) then bell.ring(first.queue) end

@@ -89,7 +89,7 @@ local function meaning_of(entry, group)
     local retries, line = group.is.retries, '\n'
     if not retries then line = ' ' .. group.reason:gsub('%c', ' ') .. line end
     local is = {at = at, before = (at > 1 or byte(entry) ~= 64) and sub(entry, 1, at), -- "@": a head that cannot be read, of this entry alone
-                head = ' ' .. group.lane .. line .. heads.attempted(heads.cleared(entry), retries and group.reason or nil, worker),
+                head = ' ' .. group.lane .. line .. heads.attempted(heads.fresh(heads.cleared(entry)), retries and group.reason or nil, worker),
                 cancelled = heads.attr(attrs, 'c') or retries and cancelled.batch_of(attrs),
                 batch = heads.attr(attrs, 'b'), lock = not retries and ends.lock_of(attrs)}
     is.is_odd = is.cancelled or is.batch or is.lock or group.is.unstarted or group.is_counted
