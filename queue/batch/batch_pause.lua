@@ -7,9 +7,7 @@
 -- reply: JSON: {"was": "ended", "cancelled" (then nothing was changed), "paused" or "running", "left": its jobs that have not ended,
 --        "aside": those of them that are, "before", "pause": as reasons.pause has them, of the pause before and of the one that is there now, "asleep",
 --        "rest": as rate_wake has them}; no "was" when there is no such batch here
--- uses: arrival batch check key_pauses partition rates reasons
-
-local LONGEST = 3650 * 86400 * 1000000
+-- uses: arrival batch check partition rates reasons
 
 local function pause(name, till, reason)
     if not VIRTUAL then call('PERSIST', P .. 'batch:' .. name) end
@@ -18,14 +16,13 @@ local function pause(name, till, reason)
 end
 
 local function batch_pause(ARGV)
-    local name, for_us = ARGV[2], tonumber(ARGV[3])
-    if #ARGV ~= 7 or not is_name(name) or ARGV[5] ~= '0' and ARGV[5] ~= '1' then
+    local name = ARGV[2]
+    if #ARGV ~= 7 or not is_name(name) or ARGV[3] == '0' or ARGV[5] ~= '0' and ARGV[5] ~= '1' then
         return refuse('batch_pause: wants now, name, for_us, reason, create, what, by')
     end
-    if ARGV[3] ~= '' and (not is_whole(for_us, 1) or for_us > LONGEST) then return refuse('pause: must be at most ten years (3650d)') end
     local wrong = batch.wrong(name) or arrival.wrong_batch(name) or rates.wrong_keys()
     if wrong then return check.refuse_key(wrong) end
-    local refusal = reasons.refusal(ARGV[4])
+    local till, refusal = reasons.read(ARGV[3], ARGV[4])
     if refusal then return refusal end
     local b = batch.read(name)
     if not b and (ARGV[5] == '0' or partition.count() > 1) then return answer{} end
@@ -34,7 +31,7 @@ local function batch_pause(ARGV)
     b = b or {left = 0}
     local was, before, asleep, rest = batch.state(name, b), batch.pause(name), nil, nil
     if was == 'running' or was == 'paused' then
-        pause(name, for_us and now + for_us or key_pauses.ENDLESS, ARGV[4])
+        pause(name, till, ARGV[4])
         rates.note(ARGV[6], ARGV[7])
         if was == 'running' then asleep, rest = batch.look_again(name) end
     end

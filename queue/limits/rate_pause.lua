@@ -9,8 +9,6 @@
 --        {"missing": limit}
 -- uses: check gate key_pauses line partition rates reasons rules
 
-local LONGEST = 3650 * 86400 * 1000000
-
 -- Ends the pauses of the global gates; those of keys are for rate_apply. Returns whether there was one.
 local function resume_gates(name, set)
     local paused = false
@@ -39,13 +37,15 @@ local function resume_waiting(name, set)
 end
 
 local function rate_pause(ARGV)
-    local name, for_us = ARGV[2], ARGV[3] ~= '' and tonumber(ARGV[3]) or nil
+    local name = ARGV[2]
     if #ARGV ~= 6 or not is_name(name) then return refuse('rate_pause: wants now, limit, for_us, reason, what, by') end
-    if ARGV[3] ~= '' and not is_whole(for_us) or for_us and for_us > LONGEST then return refuse('pause: must be at most ten years (3650d)') end
-    local refusal = partition.refusal(name) or reasons.refusal(ARGV[4])
+    local refusal = partition.refusal(name)
     if refusal then return refusal end
     local wrong = reasons.wrong() or rates.wrong_keys() or rates.wrong_gates(name)
     if wrong then return check.refuse_key(wrong) end
+    local till
+    till, refusal = reasons.read(ARGV[3], ARGV[4])
+    if refusal then return refusal end
     local text = call('HGET', P .. 'limits', name)
     if not text then return answer{missing = name} end
     local set = rules.read(text)
@@ -53,17 +53,16 @@ local function rate_pause(ARGV)
 
     local paused = rules.paused(set) > now
     local before = paused and reasons.pause('limit', name, set) or nil
-    if for_us == 0 and resume_gates(name, set) then paused = true end
+    if not till and resume_gates(name, set) then paused = true end
     local parts = rates.split(text)
-    local pause = for_us ~= 0 and {pause_until = for_us and now + for_us or key_pauses.ENDLESS, paused_at = now} or nil
-    parts.pause = pause and us(pause.pause_until) .. '/' .. us(now) or nil
+    parts.pause = till and us(till) .. '/' .. us(now)
     rates.write(name, parts)
-    if for_us == 0 then resume_waiting(name, set) end
-    reasons.set('limit', name, ARGV[4], pause and pause.pause_until)
+    if not till then resume_waiting(name, set) end
+    reasons.set('limit', name, ARGV[4], till)
     rates.record(ARGV[5], ARGV[6], 'limit', name)
     rates.wake({name})
     local asleep, rest = rates.look_on('0', '', {})
-    return answer{was = paused, before = before, pause = reasons.pause('limit', name, pause), asleep = asleep, rest = rest}
+    return answer{was = paused, before = before, pause = reasons.pause('limit', name, till and {pause_until = till, paused_at = now}), asleep = asleep, rest = rest}
 end
 
 return rate_pause

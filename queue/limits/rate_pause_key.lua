@@ -8,8 +8,6 @@
 --        {"missing": limit}
 -- uses: check gate key_pauses partition rates reasons rules
 
-local LONGEST = 3650 * 86400 * 1000000
-
 -- Returns the gates of a key, and their names. nil: the first of their keys that is of a wrong kind.
 local function gates_of(name, set, key)
     local gates, names = {}, {}
@@ -32,23 +30,17 @@ local function resume(name, key, gates)
     return was
 end
 
--- What is wrong with the words of the call; nil: nothing.
-local function wrong_words(ARGV, for_us)
-    if #ARGV ~= 8 or not is_name(ARGV[2]) or not is_name(ARGV[3]) or #ARGV[4] > key_pauses.TEXT_MOST
-        or find(ARGV[4], '%c') then
-        return 'rate_pause_key: wants now, limit, key, text, for_us, reason, what, by'
-    end
-    if ARGV[5] ~= '' and (not is_whole(for_us) or for_us > LONGEST) then return 'pause: must be at most ten years (3650d)' end
-end
-
 local function rate_pause_key(ARGV)
-    local name, key, shown, for_us = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-    local wrong = wrong_words(ARGV, for_us)
-    if wrong then return refuse('%s', wrong) end
-    local refusal = partition.refusal(name) or reasons.refusal(ARGV[6])
+    local name, key, shown = ARGV[2], ARGV[3], ARGV[4]
+    if #ARGV ~= 8 or not is_name(name) or not is_name(key) or #shown > key_pauses.TEXT_MOST or find(shown, '%c') then
+        return refuse('rate_pause_key: wants now, limit, key, text, for_us, reason, what, by')
+    end
+    local refusal = partition.refusal(name)
     if refusal then return refusal end
-    wrong = reasons.wrong() or rates.wrong_keys()
+    local wrong, till = reasons.wrong() or rates.wrong_keys(), nil
     if wrong then return check.refuse_key(wrong) end
+    till, refusal = reasons.read(ARGV[5], ARGV[6])
+    if refusal then return refusal end
     local text = call('HGET', P .. 'limits', name)
     if not text then return answer{missing = name} end
     local set = rules.read(text)
@@ -59,14 +51,14 @@ local function rate_pause_key(ARGV)
     if not gates then return check.refuse_key(names) end
     local before = reasons.pause('key', name .. '/' .. key, key_pauses.pause(name, key))
     local was = before and true or false
-    if for_us ~= 0 and not was and not key_pauses.has_room() then
+    if till and not was and not key_pauses.has_room() then
         return refuse('limit %s: %d keys of all limits are paused, and that is the most; resume some (weir status)', name, key_pauses.MOST)
     end
 
-    if for_us == 0 then
-        was = resume(name, key, gates) or was
+    if till then
+        key_pauses.write(name, set, key, key_pauses.text(till, shown))
     else
-        key_pauses.write(name, set, key, key_pauses.text(for_us and now + for_us or key_pauses.ENDLESS, shown))
+        was = resume(name, key, gates) or was
     end
     gate.save()
     local pause = key_pauses.pause(name, key)

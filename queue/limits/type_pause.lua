@@ -6,37 +6,30 @@
 -- role: operator
 -- reply: JSON: {"before", "pause": as reasons.pause has them, of the pause before and of the one that is there now; "rest": as rate_wake has it}
 --        {"missing": type}: no job, worker or limit has that name
--- uses: check key_pauses partition rates reasons runs types
-
-local LONGEST = 3650 * 86400 * 1000000
-
-local function wrong_words(ARGV, for_us)
-    if #ARGV ~= 7 or not is_name(ARGV[2]) or ARGV[5] ~= '0' and ARGV[5] ~= '1' then
-        return 'type_pause: wants now, type, for_us, reason, create, what, by'
-    end
-    if ARGV[3] ~= '' and (not is_whole(for_us) or for_us > LONGEST) then return 'pause: must be at most ten years (3650d)' end
-end
+-- uses: check partition rates reasons runs types
 
 local function is_known(name)
     return call('HEXISTS', P .. 'types', name) == 1 or call('HEXISTS', P .. 'limits', name) == 1 or runs.is_named(name)
 end
 
 local function type_pause(ARGV)
-    local name, for_us = ARGV[2], tonumber(ARGV[3])
-    local wrong = wrong_words(ARGV, for_us)
-    if wrong then return refuse('%s', wrong) end
-    wrong = rates.wrong_keys() or reasons.wrong() or check.wrong_kind('runs', 'zset')
+    local name = ARGV[2]
+    if #ARGV ~= 7 or not is_name(name) or ARGV[5] ~= '0' and ARGV[5] ~= '1' then
+        return refuse('type_pause: wants now, type, for_us, reason, create, what, by')
+    end
+    local wrong = rates.wrong_keys() or reasons.wrong() or check.wrong_kind('runs', 'zset')
     if wrong then return check.refuse_key(wrong) end
-    local refusal = partition.refusal(name) or reasons.refusal(ARGV[4])
+    local till, refusal = reasons.read(ARGV[3], ARGV[4])
+    refusal = partition.refusal(name) or refusal
     if refusal then return refusal end
     if ARGV[5] == '0' and not is_known(name) then return answer{missing = name} end
 
     local t = types.read(name)
     local was = reasons.pause('type', name, t.pause)
-    t.pause = for_us ~= 0 and {pause_until = for_us and now + for_us or key_pauses.ENDLESS, paused_at = now} or nil
+    t.pause = till and {pause_until = till, paused_at = now}
     if t.pause or was then
         types.write(t)
-        reasons.set('type', name, ARGV[4], t.pause and t.pause.pause_until)
+        reasons.set('type', name, ARGV[4], till)
         rates.record(ARGV[6], ARGV[7], 'type', name)
         rates.wake_at({types.pause_gate(name)})
     end

@@ -6,9 +6,7 @@
 -- role: operator
 -- reply: JSON: {"before", "pause": as reasons.pause has them, of the pause before and of the one that is there now, "rest": as rate_wake has it}
 --        {"missing": true}: no job or worker has that queue
--- uses: bell check key_pauses paused rates reasons
-
-local LONGEST = 3650 * 86400 * 1000000
+-- uses: bell check paused rates reasons
 
 local function describe(queue)
     local since = paused.since(queue)
@@ -16,30 +14,29 @@ local function describe(queue)
 end
 
 local function queue_pause(ARGV)
-    local queue, for_us = ARGV[2], tonumber(ARGV[3])
+    local queue = ARGV[2]
     if #ARGV ~= 7 or not is_name(queue) or ARGV[5] ~= '0' and ARGV[5] ~= '1' then
         return refuse('queue_pause: wants now, queue, for_us, reason, create, what, by')
     end
-    if ARGV[3] ~= '' and (not is_whole(for_us) or for_us > LONGEST) then return refuse('pause: must be at most ten years (3650d)') end
     local wrong = check.wrong_kind('halted', 'hash') or check.wrong_kind('queues', 'set') or reasons.wrong() or rates.wrong_keys()
     if wrong then return check.refuse_key(wrong) end
-    local refusal = reasons.refusal(ARGV[4])
+    local till, refusal = reasons.read(ARGV[3], ARGV[4])
     if refusal then return refusal end
     if ARGV[5] == '0' and not paused.is_known(queue) then return answer{missing = true} end
 
     local was = describe(queue)
-    if for_us ~= 0 then
+    if till then
         call('HSETNX', P .. 'halted', 'q/' .. queue, us(now))
         rates.recall('0')
     elseif was then
         call('HDEL', P .. 'halted', 'q/' .. queue)
         bell.ring(queue)
     end
-    if for_us ~= 0 or was then
-        reasons.set('queue', queue, ARGV[4], for_us ~= 0 and (for_us and now + for_us or key_pauses.ENDLESS) or nil)
+    if till or was then
+        reasons.set('queue', queue, ARGV[4], till)
         if ARGV[6] ~= '' then rates.record(ARGV[6], ARGV[7]) end
     end
-    return answer{before = was, pause = describe(queue), rest = for_us ~= 0 and rates.rest() or nil}
+    return answer{before = was, pause = describe(queue), rest = till and rates.rest() or nil}
 end
 
 return queue_pause

@@ -8,15 +8,22 @@ local reasons = {}
 
 local TEXT_MOST = 200 -- bytes
 local MOST = 1000     -- reasons of all kinds
+local LONGEST = 3650 * 86400 * 1000000 -- of a pause with a time
 
 function reasons.wrong() return check.wrong_kind('reasons', 'hash') end
 
--- Returns why the words of a pause are refused; nil: they are not.
-function reasons.refusal(text)
+local function refusal(text)
     if #text > TEXT_MOST or find(text, '%c') then return refuse('reason: must be one line of at most %d bytes', TEXT_MOST) end
     if text ~= '' and call('HLEN', P .. 'reasons') >= MOST then
         return refuse('reason: %d are kept, and that is the most; resume something, or give none', MOST)
     end
+end
+
+-- Reads for how long a pause is to be ('': until somebody resumes it; '0': it ends), and why. Returns until when, nil: it ends; and why that is refused, nil: it is not.
+function reasons.read(for_us, text)
+    local n = tonumber(for_us)
+    if for_us ~= '' and (not is_whole(n) or n > LONGEST) then return nil, refuse('pause: must be at most ten years (3650d)') end
+    return n ~= 0 and (n and now + n or key_pauses.ENDLESS) or nil, refusal(text)
 end
 
 -- Notes until when something is paused, and why; text '': nobody has said. till nil: it is not. Of some kinds nothing else says that.
