@@ -212,12 +212,24 @@ bool day_read(const char *text, int64_t now_us, struct day *day)
     return true;
 }
 
+/* Reads "2026-11-28T09:00:00Z". */
+static bool moment_read(const char *text, int64_t *us)
+{
+    struct tm moment = {0};
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &moment);
+
+    if (!end || *end || moment.tm_year < 70 || moment.tm_year > 199)
+        return false;
+    *us = (int64_t)timegm(&moment) * 1000000;
+    return true;
+}
+
 int ago_parse(const char *text, int sign, int64_t now_us, int64_t *us, struct error *e)
 {
     struct error why;
     struct day day;
 
-    if (!day_read(text, now_us, &day)) {
+    if (!moment_read(text, &day.begin_us) && !day_read(text, now_us, &day)) {
         if (duration_parse(text, us, &why) == 0)
             return 0;
         return error_set(e, WEIR_EINPUT, "%.250s; or give a day, as today or 2026-11-28", why.text);

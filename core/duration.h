@@ -18,7 +18,8 @@ struct day {
 };
 /* Reads "today", "yesterday", "tomorrow" or "2026-11-28". false: it is none of them, or there is no such day. */
 bool day_read(const char *text, int64_t now_us, struct day *day);
-/* Reads how long ago (sign 1) or ahead (-1) a time is: a duration, or a day, which stands for its beginning. */
+/* Reads how long ago (sign 1) or ahead (-1) a time is: a duration; a day, which stands for its beginning; or a time
+ * in UTC, "2026-11-28T09:00:00Z". */
 WEIR_CHECKED int ago_parse(const char *text, int sign, int64_t now_us, int64_t *us, struct error *e);
 
 /* For what has numbers and durations in it: each reads from *at and moves it on. */

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/clock.h"
+#include "core/duration.h"
 #include "serve/page/parts.h"
 #include "view/jobs.h"
 
@@ -60,6 +62,37 @@ static void write_field(struct page *p, const char *label, const char *name, con
          label, name, value);
 }
 
+/* Writes a span as the time that it means now, as a search takes it. */
+static void fix_span(char span[24])
+{
+    int64_t us, now_us = clock_wall_us();
+    struct error ignored;
+    struct tm parts;
+    time_t at;
+
+    if (!*span || ago_parse(span, 1, now_us, &us, &ignored) < 0)
+        return;
+    at = (time_t)((now_us - us) / 1000000);
+    strftime(span, sizeof "2026-11-28T09:00:00Z", "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &parts));
+}
+
+/* A link to these jobs that means the same hours whenever somebody opens it. */
+static void write_fixed_link(struct page *p, const struct wanted *o)
+{
+    char newer[sizeof o->newer], older[sizeof o->older];
+
+    strcpy(newer, o->newer);
+    strcpy(older, o->older);
+    fix_span(newer);
+    fix_span(older);
+    if (strcmp(newer, o->newer) != 0 || strcmp(older, o->older) != 0)
+        html(
+            p->h,
+            "<p class=\"more\"><a href=\"/dead?type=%u&amp;reason=%u&amp;newer=%u&amp;older=%u\">A link that "
+            "keeps these hours</a></p>",
+            o->type, o->reason, newer, older);
+}
+
 static void write_search(struct page *p, const struct wanted *o)
 {
     html(p->h, "<form class=\"filter\" action=\"/dead\">");
@@ -68,6 +101,7 @@ static void write_search(struct page *p, const struct wanted *o)
     write_field(p, "Died in the last", "newer", o->newer);
     write_field(p, "but not in the last", "older", o->older);
     html(p->h, "<button>Show</button></form>");
+    write_fixed_link(p, o);
 }
 
 static void write_buttons(struct page *p, const char *search)

@@ -449,6 +449,8 @@ cases['only the dead of one reason and time are removed'] = async ({ stage, open
     await page.getByLabel('Died in the last').fill('2h');
     await page.getByLabel('but not in the last').fill('10m');
     await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByRole('link', { name: 'A link that keeps these hours' }).click();
+    await page.waitForURL(/newer=\d{4}-\d\d-\d\dT.*Z&older=\d{4}-.*Z$/);
     await page.locator('tr', { hasText: 'bad deploy #' }).getByRole('link', { name: 'Remove' }).click();
     await shows(page, 'bad deploy #');
     await shows(page, '9 jobs');
