@@ -265,6 +265,8 @@ TEST_WITH(test_a_bulk_into_what_was_parted_meanwhile, client_begin, client_end)
 {
     struct weir_bulk *b;
 
+    server_do(&server, "SADD", "weir:{0}:queues", "default"); /* both are known there */
+    server_do(&server, "HSET", "weir:{0}:stats:mail", "enqueued", "7");
     assert_int_equal(weir_bulk_open(w, NULL, &b), 0);
     set_count("3");
     for (int i = 0; i < 10; i++)
