@@ -52,8 +52,8 @@ const char *per_second(double rate, char out[40])
         unit = rate * 3600 >= 1 ? "h" : "d";
         rate *= *unit == 'h' ? 3600 : 86400;
     }
-    if (rate < 9999.5 || rate >= 1e15)
-        snprintf(number, sizeof number, "%.4g", rate);
+    if (rate < 999.5 || rate >= 1e15)
+        snprintf(number, sizeof number, "%.3g", rate);
     else
         grouped((uint64_t)(rate + 0.5), number);
     snprintf(out, 40, "%s/%s", number, unit);

@@ -39,13 +39,13 @@ static const struct command *find_command(const char *name)
 /* Finds words of other tools. */
 static const char *synonym_of(const char *word)
 {
-    static const char *const synonyms[][2] = {{"limit", "rate"},    {"limits", "rate"},  {"throttle", "rate"},
-                                              {"cron", "schedule"}, {"stats", "status"}, {"ls", "status"},
-                                              {"list", "status"},   {"watch", "top"},    {"push", "enqueue"},
-                                              {"add", "enqueue"},   {"run", "worker"},   {"start", "worker"},
-                                              {"work", "worker"},   {"retry", "dead"},   {"failed", "dead"},
-                                              {"cancel", "job"},    {"pause", "type"},   {"resume", "type"},
-                                              {"drain", "worker"},  {"purge", "queue"},  {"check", "doctor"}};
+    static const char *const synonyms[][2] = {
+        {"limit", "rate"},   {"limits", "rate"}, {"throttle", "rate"}, {"cron", "schedule"},
+        {"stats", "status"}, {"ls", "status"},   {"list", "status"},   {"watch", "top"},
+        {"push", "enqueue"}, {"add", "enqueue"}, {"run", "worker"},    {"start", "worker"},
+        {"work", "worker"},  {"retry", "dead"},  {"failed", "dead"},   {"cancel", "job"},
+        {"pause", "type"},   {"resume", "type"}, {"drain", "worker"},  {"purge", "queue"},
+        {"check", "doctor"}, {"import", "apply"}};
 
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
         if (strcmp(word, synonyms[i][0]) == 0)

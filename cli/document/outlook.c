@@ -51,7 +51,7 @@ static void format_pace(const struct rule *rule, double rate, char out[PACE_SIZE
     }
     rule_format_period(rule, period);
     if (n < 999.5)
-        snprintf(number, sizeof number, "%.4g", n);
+        snprintf(number, sizeof number, "%.3g", n);
     else
         grouped((uint64_t)(n + 0.5), number);
     snprintf(out, PACE_SIZE, "%s/%s", number,

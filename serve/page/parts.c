@@ -561,9 +561,9 @@ void put_waits_document(struct page *p, const json_t *doc)
     if (to) {
         waits_put(to, shown, p->now_us);
         fclose(to);
-        html(p->h, "<small class=\"waits\">waits for ");
+        html(p->h, "<small class=\"waits\">");
         links = begin_waits_link(p, doc);
-        html(p->h, "<bdi>%s</bdi>%r</small>", text ? text : "", links ? "</a>" : "");
+        html(p->h, "waits for <bdi>%s</bdi>%r</small>", text ? text : "", links ? "</a>" : "");
     }
     json_decref(shown);
     free(text);

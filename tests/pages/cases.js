@@ -934,7 +934,7 @@ const TASKS = {
         stage.weir(['enqueue', '--from', '-', 'mail'], lines(30));
         stage.worker('--exec', 'mail=true');
         const { page, click } = await begin();
-        await click(page.getByRole('link', { name: /^mail#0/ }));
+        await click(page.getByRole('link', { name: /mail#0/ }));
         await page.locator('input[name=rules]').fill('1000/s');
         await click(page.getByRole('button', { name: 'Apply' }));
         await shows(page, 'set mail 1000/1s');
