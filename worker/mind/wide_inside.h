@@ -54,6 +54,8 @@ struct wide {
     bool is_complete;
     bool knows;                              /* the last answer has told when each queue is due */
     int64_t till_us, stale_us, forgotten_us; /* of the last pick */
+    bool looks; /* the last pick asks for what waits, too: where each names all queues, only now and then, */
+    int64_t looked_us; /* and when one last did */
     const char *picks[WIDE_CLAIM], *asks[WIDE_ASKED];
     char known[WIDE_ASKED + 24]; /* to wait in those that are asked, as a claim says it */
     struct queue *picked[WIDE_CLAIM], *asked[WIDE_ASKED];

@@ -172,13 +172,16 @@ static void set_times(struct wide *w, int64_t now_us, int64_t stale_us)
     w->till_us = now_us + TOGETHER_US;
     w->stale_us = stale_us;
     w->forgotten_us = w->knows ? now_us - often_us : stale_us;
+    w->looks = w->knows && (!w->names_all || w->looked_us < stale_us);
+    if (w->looks)
+        w->looked_us = now_us;
 }
 
 /* Adds a queue to those that are asked. Until *before_us, by Redis's clock, no key is known to wake in them, but for those that are served before
  * they are asked again. */
 static void ask(struct wide *w, struct queue *q, int64_t again_us, int64_t *before_us)
 {
-    char known = w->knows ? q->known : KNOWN_JOBS;
+    char known = w->looks ? q->known : KNOWN_JOBS;
 
     if (known == KNOWN_KEYS && q->due_us < again_us)
         known = KNOWN_SOON;
