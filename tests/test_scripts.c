@@ -115,6 +115,9 @@ WORKER_TEST(test_jobs_that_fail_together_are_settled_each_for_itself)
     }
     assert_int_equal(settled(&a), 1);
     expect_counters("t", "retried 4, scheduled 4, dead 2, stale 1");
+    assert_int_equal(redis_number("ZCOUNT", PREFIX "later", textf("%lld", BEGIN_US + 5000002LL),
+                                  textf("%lld", BEGIN_US + 7000000LL)),
+                     2);
     expect_text("l w:1.-- default/t/\n@1,0,0,e1795000000000000@w:no%2C luck;{\"id\":\"a\",\"type\":\"t\"}\n"
                 "l w:1.-0 default/t/\n@1,0,0,s" SECRET
                 ",t-JDOAv-,e1795000000000000@w:no%2C luck;{\"id\":\"b\",\"type\":\"t\"}\n"
