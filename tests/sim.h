@@ -233,9 +233,9 @@ void sim_untell(int id, int to);
 /* It has ended, as done, dead or cancelled: it is in that place, its batch counts it, its lock is free. */
 void sim_end_job(int n, enum sim_place as);
 void sim_started(int n);
-/* reason: one of a few; keep: "" leaves what is known. */
+/* reason: one of a few; is_attempt: one without a reason is kept too. */
 const char *sim_reason(int i);
-void sim_fails(int n, int reason, bool keep);
+void sim_fails(int n, int reason, bool is_attempt);
 void sim_to_head(int n);
 void sim_seal(struct sim_batch *b);
 void sim_resume(struct sim_batch *b);

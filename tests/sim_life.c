@@ -46,11 +46,11 @@ const char *sim_reason(int i)
     return reasons[i].text;
 }
 
-void sim_fails(int n, int reason, bool keep)
+void sim_fails(int n, int reason, bool is_attempt)
 {
     struct sim_job *job = &sim_jobs[n];
 
-    if (reason > 0) {
+    if (reason > 0 || is_attempt) {
         char former[SIM_FAILURES];
         int kept = 0;
 
@@ -61,8 +61,7 @@ void sim_fails(int n, int reason, bool keep)
         kept = snprintf(job->failure, sizeof job->failure, ",e%lld@%s:%s%s", (long long)turns.now_us,
                         sim_ids[job->owner].name, reasons[reason].escaped, former);
         assert_in_range(kept, 1, sizeof job->failure - 1);
-    } else if (!keep)
-        job->failure[0] = '\0';
+    }
 }
 
 void sim_attrs(int n, char out[SIM_ATTRS])

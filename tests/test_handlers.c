@@ -63,7 +63,7 @@ static const struct {
     [THROTTLED_AFTER] = {"throttled_after", "", RUNS_LATER(NULL, 590, 601, "@0,0,1;")},
     [THROTTLED_LONG] = {"throttled_long", "", RUNS_LATER(NULL, 86390, 86401, "@0,0,1;")},
     [THROTTLED_WRONG] = {"throttled_wrong", "", RUNS_LATER(NULL, 0, 301, "@0,0,")},
-    [RETRY_WRONG] = {"retry_wrong", "", RUNS_LATER(NULL, 5, 26, "@1,0,0;")},
+    [RETRY_WRONG] = {"retry_wrong", "", RUNS_LATER(NULL, 5, 26, "@1,0,0,e")},
     [RETRY_LONG] = {"retry_long", "", RUNS_LATER("no luck", 5, 26, "@1,0,0,")},
     [ODD] = {"odd", "", RUNS_LATER(NULL, 10, 26, "@1,0,0")},
     [CRASH] = {"crash", "", IN_LANE("@0,1,0,h1;", 1000 + SIGKILL)},

@@ -681,11 +681,11 @@ static void end_alive(struct args *a, int n, enum settle_verb verb, int64_t dela
     } else if (verb == SETTLE_CANCELLED) {
         sim_end_job(n, SIM_CANCELLED);
     } else if (verb == SETTLE_INTERRUPTED) {
-        sim_fails(n, reason, true);
+        sim_fails(n, reason, false);
         if (!sim_interrupt(n, 0, INTERRUPTED_MOST))
             job->place = SIM_WAITING;
     } else {
-        sim_fails(n, reason, false);
+        sim_fails(n, reason, true);
         job->attempts++;
         job->together = 0;
         job->place = SIM_LATER;
@@ -731,6 +731,7 @@ static void end_job(struct args *a, int n, enum settle_verb verb, bool unstarted
             sim.batches[job->batch].failed++;
         sim_end_job(n, SIM_DEAD);
     } else if (verb == SETTLE_RETRY) {
+        sim_fails(n, 0, true);
         job->together = 0;
         job->attempts++;
         job->place = SIM_LATER;
