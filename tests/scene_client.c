@@ -1,5 +1,7 @@
 #include "tests/scene_client.h"
 
+#include "queue/inspect/job_list.h"
+
 int scene_start_client(void **state)
 {
     turns_start(state);
@@ -14,4 +16,13 @@ int scene_stop_client(void **state)
 {
     weir_free(w);
     return turns_stop(state);
+}
+
+const char *scene_cursor(const char *words)
+{
+    static json_t *cursor;
+
+    json_decref(cursor);
+    cursor = job_cursor_seal(words);
+    return json_string_value(cursor);
 }

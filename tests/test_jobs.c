@@ -480,16 +480,6 @@ WORKER_TEST(test_a_search_looks_only_where_its_jobs_may_be)
     }
 }
 
-/* The cursor of these words; the test's until the next call. */
-static const char *sealed(const char *words)
-{
-    static json_t *cursor;
-
-    json_decref(cursor);
-    cursor = job_cursor_seal(words);
-    return json_string_value(cursor);
-}
-
 SCENE_TEST(test_wrong_cursors_are_refused)
 {
     static const char *const unsealed[] = {"0,0", "MCww=", "MCww,"};
@@ -513,7 +503,8 @@ SCENE_TEST(test_wrong_cursors_are_refused)
     for (size_t i = 0; i < COUNT(wrong); i++) {
         json_t *page;
 
-        assert_int_equal(job_list_page(w, turns.now_us, &s, sealed(wrong[i]), &most, &page), WEIR_EINPUT);
+        assert_int_equal(job_list_page(w, turns.now_us, &s, scene_cursor(wrong[i]), &most, &page),
+                         WEIR_EINPUT);
         assert_null(page);
         assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
     }
@@ -524,18 +515,18 @@ SCENE_TEST(test_wrong_cursors_are_refused)
     }
     for (size_t i = 0; i < COUNT(strange); i++) {
         json_decref(last);
-        must(job_list_page(w, turns.now_us, &s, sealed(strange[i]), &most, &last));
+        must(job_list_page(w, turns.now_us, &s, scene_cursor(strange[i]), &most, &last));
     }
     json_decref(last);
     last = NULL;
     for (size_t i = 0; i < COUNT(impossible); i++) {
         json_t *page;
 
-        assert_int_equal(job_list_page(w, turns.now_us, &s, sealed(impossible[i]), &most, &page),
+        assert_int_equal(job_list_page(w, turns.now_us, &s, scene_cursor(impossible[i]), &most, &page),
                          WEIR_EINPUT);
         assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
         s = search_of("id:a");
-        assert_int_equal(job_actions(w, turns.now_us, &s, "run", sealed(impossible[i]), &most, &page),
+        assert_int_equal(job_actions(w, turns.now_us, &s, "run", scene_cursor(impossible[i]), &most, &page),
                          WEIR_EINPUT);
         assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
     }

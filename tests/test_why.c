@@ -448,12 +448,14 @@ SCENE_TEST(test_wrong_cursors_are_refused)
 
     push_job("default", "t", "a", "");
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        assert_int_equal(find_job_part(w, turns.now_us, "a", wrong[i], INT64_MAX, &job), WEIR_EINPUT);
+        assert_int_equal(find_job_part(w, turns.now_us, "a", scene_cursor(wrong[i]), INT64_MAX, &job),
+                         WEIR_EINPUT);
         assert_null(job);
         assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
     }
     for (size_t i = 0; i < COUNT(elsewhere); i++) {
-        assert_int_equal(find_job_part(w, turns.now_us, "a", elsewhere[i], INT64_MAX, &job), WEIR_ENOTFOUND);
+        assert_int_equal(find_job_part(w, turns.now_us, "a", scene_cursor(elsewhere[i]), INT64_MAX, &job),
+                         WEIR_ENOTFOUND);
         assert_null(job);
     }
     assert_int_equal(find_job_part(w, turns.now_us, "a b", "x", INT64_MAX, &job), WEIR_EINPUT);
