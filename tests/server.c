@@ -25,6 +25,8 @@
 #define SLOW_US "60000000" /* the doctor warns of slow calls, and a busy machine slows any */
 #define ADMIN "weir-test"  /* lets server_ask in whatever password a test sets */
 
+/* A server with an AOF is one that is killed. With everysec it would put off its writes for two seconds while the disk is busy, and the kill would take
+ * them along; without a sync all that it has answered is with the kernel. */
 static void write_config(const struct server *s, const char *const *options)
 {
     char path[128];
@@ -36,9 +38,9 @@ static void write_config(const struct server *s, const char *const *options)
         fail_msg("cannot write %s: %s", path, strerror(errno));
     fprintf(f,
             "port 0\nunixsocket %s\nunixsocketperm 700\ndir %s\nlogfile %s/redis.log\nsave \"\"\n"
-            "appendonly %s\nappendfsync everysec\nenable-debug-command local\n"
+            "appendonly %s\nappendfsync %s\nenable-debug-command local\n"
             "slowlog-log-slower-than " SLOW_US "\nuser " ADMIN " on nopass ~* &* +@all",
-            s->socket, s->folder, s->folder, s->aof ? "yes" : "no");
+            s->socket, s->folder, s->folder, s->aof ? "yes" : "no", s->aof ? "no" : "everysec");
     for (; options && *options; options++) {
         if (strncmp(*options, "--", 2) == 0)
             fprintf(f, "\n%s", *options + 2);
