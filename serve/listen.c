@@ -171,11 +171,11 @@ static int open_address(struct listener *l, const char *where, bool open_to_all,
 
 #define GIVEN_FD 3
 
-static bool is_given(void)
+static long given_count(void)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
 
-    return pid && count && atol(pid) == getpid() && strcmp(count, "1") == 0;
+    return pid && count && atol(pid) == getpid() ? atol(count) : 0;
 }
 
 static int open_given(struct listener *l, bool open_to_all, struct error *e)
@@ -236,14 +236,21 @@ int listen_check(const char *where, int mode, struct error *e)
 int listen_open(struct listener *l, const char *where, bool open_to_all, int mode, struct error *e)
 {
     const char *path;
+    long given = given_count();
 
     *l = (struct listener){.fd = -1};
-    if (is_given() && (where || mode >= 0))
+    if (given > 0 && (where || mode >= 0))
         return error_set(e, WEIR_ECONFIG,
                          "serve %s: systemd has opened a socket already; leave it out, and say it in the "
                          "socket's unit (ListenStream=, SocketMode=)",
                          where ? "--listen" : "--socket-mode");
-    if (is_given())
+    if (given > 1)
+        return error_set(
+            e, WEIR_ECONFIG,
+            "serve: systemd has opened %ld sockets, and it takes one; in the socket's unit put an "
+            "empty ListenStream= before your own",
+            given);
+    if (given == 1)
         return open_given(l, open_to_all, e);
     if (listen_check(where, mode, e) < 0)
         return e->status;

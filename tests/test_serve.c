@@ -413,15 +413,16 @@ TEST_WITH(test_a_socket_that_was_left_behind, flush, NULL)
     serving_end();
 }
 
-/* Starts it as systemd does, with a socket that listens already; its log is serve.err. */
-static pid_t start_given(int listener, const char *flag)
+/* Starts it as systemd does, with `count` sockets that listen already; its log is serve.err. */
+static pid_t start_given(int listener, const char *count, const char *flag)
 {
     const char *const words[] = {"/bin/bash",
                                  "-c",
-                                 "exec 3<&$0; LISTEN_PID=$$ LISTEN_FDS=1 exec $1 serve --redis $2 $3",
+                                 "exec 3<&$0; LISTEN_PID=$$ LISTEN_FDS=$3 exec $1 serve --redis $2 $4",
                                  textf("%d", listener),
                                  built("weir"),
                                  server.url,
+                                 count,
                                  flag,
                                  NULL};
 
@@ -442,7 +443,7 @@ TEST_WITH(test_a_socket_of_systemd, flush, NULL)
     for (int i = 0; i < 3; i++) {
         fd = http_open(serving.where);
         http_ask(fd, "GET", "/take/mail");
-        serving.pid = start_given(listener, "--log=json");
+        serving.pid = start_given(listener, "1", "--log=json");
         next_answer(fd, 200);
         close(fd);
         kill(serving.pid, SIGTERM);
@@ -451,10 +452,13 @@ TEST_WITH(test_a_socket_of_systemd, flush, NULL)
     await_text(serving.folder, "serve.err", textf("serve: listening on unix:%s", serving.where));
     assert_int_equal(access(serving.where, F_OK), 0);
     for (int i = 0; i < 2; i++) {
-        serving.pid = start_given(listener, i ? "--socket-mode=660" : "--listen=127.0.0.1:0");
+        serving.pid = start_given(listener, "1", i ? "--socket-mode=660" : "--listen=127.0.0.1:0");
         assert_int_equal(program_end(serving.pid), 78);
         await_text(serving.folder, "serve.err", "systemd has opened a socket already");
     }
+    serving.pid = start_given(listener, "2", "--log=json");
+    assert_int_equal(program_end(serving.pid), 78);
+    await_text(serving.folder, "serve.err", "systemd has opened 2 sockets, and it takes one");
     serving.pid = 0;
     close(listener);
     unlink(serving.where);
