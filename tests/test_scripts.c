@@ -448,6 +448,18 @@ WORKER_TEST(test_promote_buries_what_it_cannot_read)
     expect_list(QUEUE, "good");
 }
 
+/* Not even where it begins as what stands before and behind it. */
+WORKER_TEST(test_promote_takes_no_lane_from_half_a_record)
+{
+    redis_do("ZADD", PREFIX "later", "1", "l w:1 default/t/\n{\"id\":\"a\",\"type\":\"t\"}");
+    redis_do("ZADD", PREFIX "later", "2", "l w:2 default/t/k");
+    redis_do("ZADD", PREFIX "later", "3", "l w:3 default/t/key\n{\"id\":\"b\",\"type\":\"t\"}");
+    promote(3);
+    expect_list(LANE("t"), "a");
+    expect_list(LANE("t") "key", "b");
+    assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 1);
+}
+
 /* However schedules stand between them. */
 SCENE_TEST(test_promote_moves_no_more_than_it_was_asked)
 {

@@ -55,7 +55,7 @@ local function plan_all(records, passed, moves)
             moves.schedules[#moves.schedules + 1] = {record = record, name = name, place = passed + i}
         else
             if not entries or not at or find(record, line, at, true) ~= at then
-                line = at and sub(record, at, find(record, '\n', at, true)) or ''
+                line = at and match(record, '^[^\n]*\n', at) or ''
                 entries = moves.entries[sub(line, 2, -2)]
             end
             if entries then
