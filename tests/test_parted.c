@@ -145,13 +145,13 @@ static void must(const struct side *s, const char *line)
             strstr(said.out, "wrong: ") ? strstr(said.out, "wrong: ") : said.out);
 }
 
-/* A member that may differ: a span that goes on; where a job stands among those of other types; whether others may come first, of which
+/* A member that may differ: a span; where a job stands among those of other types; whether others may come first, of which
  * less is unknown on a partition. */
 static bool is_its_own(const char *at)
 {
     static const char *const members[] = {
-        "\"place\":",           "\"of\":",     "\"reset_after\":", "\"retry_after\":",
-        "\"at_the_earliest\":", "\"because\":"};
+        "\"place\":",   "\"of\":",     "\"reset_after\":", "\"retry_after\":", "\"at_the_earliest\":",
+        "\"because\":", "\"waited\":", "\"ran\":",         "\"took\":",        "\"after\":"};
 
     for (size_t i = 0; i < COUNT(members); i++)
         if (strncmp(at, members[i], strlen(members[i])) == 0)
