@@ -5,10 +5,13 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "worker/way/handler.h"
+#include "worker/way/way.h"
 
 /* Where a job is to be found, and what was kept with it. */
 enum state { DONE, LATER, DEAD, CANCELLED, LANE, NOT_HERE };
@@ -512,6 +515,32 @@ TEST(ends_that_take_the_worker_along)
     for (size_t i = 0; i < count; i++)
         end_fatal(&fatal[i]);
     stage_close(&root);
+}
+
+/* ---- Patterns */
+
+static void free_nothing(void *state)
+{
+    (void)state;
+}
+
+/* Whoever enqueues may name as many types as he likes, and the loop of a worker that takes them all must get to its heartbeats. Looking through those
+ * that it knows for each job would take more than a minute here. */
+TEST(very_many_types_of_a_pattern_are_found_at_once)
+{
+    enum { TYPES = 100000 };
+    static const struct way way = {.name = "none", .free = free_nothing};
+    struct handlers *handlers = calloc(1, sizeof *handlers);
+    clock_t begin = clock();
+    struct error e;
+
+    assert_int_equal(handlers_add(handlers, "*", &way, NULL, &e), 0);
+    for (int i = 0; i < 2 * TYPES; i++)
+        assert_int_equal(handlers_take(handlers, span_str(textf("t%d", i % TYPES)))->number, i % TYPES);
+    assert_int_equal(handlers->count, TYPES);
+    assert_true(clock() - begin < 10 * CLOCKS_PER_SEC);
+    assert_null(handlers_take(handlers, span_str("a/b")));
+    handlers_free(handlers);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
 #include "worker/way/handler.h"
 
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,7 @@ void handlers_free(struct handlers *h)
     for (int i = 0; i < h->word_count; i++)
         if (pattern_is(h->words[i]->type))
             free(h->words[i]);
-    for (int i = 0; i < h->count; i++)
-        free(h->at[i]);
+    tdestroy(h->by_type, free);
     free(h->words);
     free(h->at);
     free(h->types);
@@ -54,12 +54,21 @@ static bool is_called(const struct handler *handler, struct span type)
     return strlen(handler->type) == type.len && memcmp(handler->type, type.at, type.len) == 0;
 }
 
+static int compare_types(const void *a, const void *b)
+{
+    return strcmp(((const struct handler *)a)->type, ((const struct handler *)b)->type);
+}
+
 struct handler *handlers_find(const struct handlers *h, struct span type)
 {
-    for (int i = 0; i < h->count; i++)
-        if (is_called(h->at[i], type))
-            return h->at[i];
-    return NULL;
+    struct handler key, **found;
+
+    if (type.len >= sizeof key.type)
+        return NULL;
+    memcpy(key.type, type.at, type.len);
+    key.type[type.len] = '\0';
+    found = tfind(&key, &h->by_type, compare_types);
+    return found ? *found : NULL;
 }
 
 struct handler *handlers_word(const struct handlers *h, struct span type)
@@ -125,6 +134,10 @@ static struct handler *add_type(struct handlers *h, const struct handler *as, st
                                 .backoff_first_us = as->backoff_first_us,
                                 .backoff_most_us = as->backoff_most_us};
     memcpy(handler->type, type.at, type.len);
+    if (!tsearch(handler, &h->by_type, compare_types)) {
+        free(handler);
+        return NULL;
+    }
     h->at[h->count] = handler;
     h->types[h->count++] = handler->type;
     return handler;
@@ -135,7 +148,7 @@ struct handler *handlers_take(struct handlers *h, struct span type)
     struct handler *handler = handlers_find(h, type);
     const struct handler *word = handler ? NULL : handlers_word(h, type);
 
-    return word ? add_type(h, word, type) : handler;
+    return word && name_is_valid(type.at, type.len) ? add_type(h, word, type) : handler;
 }
 
 static struct handler *add_pattern(struct handlers *h, struct runner *runner, struct span word)

@@ -75,6 +75,7 @@ struct handlers {
     struct handler **
         at; /* of types: those that were added, and behind them those that patterns have taken; a task points there */
     int count;
+    void *by_type;         /* the same, as tsearch() has them: a pattern may take very many */
     const char **types;    /* at[i]->type, for struct names */
     const char **resting;  /* has room for all words */
     const char **patterns; /* those of the words */
