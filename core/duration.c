@@ -212,16 +212,59 @@ bool day_read(const char *text, int64_t now_us, struct day *day)
     return true;
 }
 
-/* Reads "2026-11-28T09:00:00Z". */
-static bool moment_read(const char *text, int64_t *us)
+/* -1: there are not two of them. */
+static int read_two_digits(const char *at)
 {
-    struct tm moment = {0};
-    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &moment);
+    return strspn(at, "0123456789") >= 2 ? (at[0] - '0') * 10 + at[1] - '0' : -1;
+}
 
-    if (!end || *end || moment.tm_year < 70 || moment.tm_year > 199)
+/* Reads Z, +01:00, +0100 or +01; us: what is to be added. */
+static bool read_zone(const char *at, int64_t *us)
+{
+    int sign = *at == '-' ? 1 : -1, hours, minutes = 0;
+
+    *us = 0;
+    if (strcmp(at, "Z") == 0 || strcmp(at, "z") == 0)
+        return true;
+    hours = *at == '+' || *at == '-' ? read_two_digits(at + 1) : -1;
+    if (hours < 0 || hours > 23)
         return false;
-    *us = (int64_t)timegm(&moment) * 1000000;
+    at += 3;
+    if (*at) {
+        at += *at == ':';
+        minutes = read_two_digits(at);
+        if (minutes < 0 || minutes > 59 || at[2])
+            return false;
+    }
+    *us = sign * (hours * 60 + minutes) * INT64_C(60000000);
     return true;
+}
+
+/* ".25" */
+static const char *read_part_of_second(const char *at, int64_t *us)
+{
+    int64_t unit_us = 100000;
+
+    for (at += *at == '.'; *at >= '0' && *at <= '9'; at++, unit_us /= 10)
+        *us += (*at - '0') * unit_us;
+    return at;
+}
+
+bool moment_read(const char *text, int64_t *us)
+{
+    struct tm parts = {0}, made;
+    const char *at = strptime(text, "%Y-%m-%d", &parts);
+    int64_t zone_us, fraction_us = 0;
+
+    at = at && *at && strchr("Tt ", *at) ? strptime(at + 1, "%H:%M", &parts) : NULL;
+    if (at && *at == ':' && (at = strptime(at, ":%S", &parts)))
+        at = read_part_of_second(at, &fraction_us);
+    if (!at || !read_zone(at, &zone_us))
+        return false;
+    made = parts;
+    *us = timegm(&made) * INT64_C(1000000) + fraction_us + zone_us;
+    return made.tm_mday == parts.tm_mday &&
+           made.tm_sec == parts.tm_sec; /* there is such a day and such a time */
 }
 
 int ago_parse(const char *text, int sign, int64_t now_us, int64_t *us, struct error *e)
@@ -229,10 +272,12 @@ int ago_parse(const char *text, int sign, int64_t now_us, int64_t *us, struct er
     struct error why;
     struct day day;
 
-    if (!moment_read(text, &day.begin_us) && !day_read(text, now_us, &day)) {
+    if ((!moment_read(text, &day.begin_us) || day.begin_us < 0) && !day_read(text, now_us, &day)) {
         if (duration_parse(text, us, &why) == 0)
             return 0;
-        return error_set(e, WEIR_EINPUT, "%.250s; or give a day, as today or 2026-11-28", why.text);
+        return error_set(e, WEIR_EINPUT,
+                         "%.250s; or give a day or a time, as today, 2026-11-28 or 2026-11-28T09:00Z",
+                         why.text);
     }
     *us = sign * (now_us - day.begin_us);
     if (*us < 0)

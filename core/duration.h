@@ -18,8 +18,10 @@ struct day {
 };
 /* Reads "today", "yesterday", "tomorrow" or "2026-11-28". false: it is none of them, or there is no such day. */
 bool day_read(const char *text, int64_t now_us, struct day *day);
+/* Reads RFC 3339, "2026-11-21T09:00:00+01:00", as microseconds since 1970. The seconds may be left out. false: it is none, or there is no such time. */
+bool moment_read(const char *text, int64_t *us);
 /* Reads how long ago (sign 1) or ahead (-1) a time is: a duration; a day, which stands for its beginning; or a time
- * in UTC, "2026-11-28T09:00:00Z". */
+ * with its zone. */
 WEIR_CHECKED int ago_parse(const char *text, int sign, int64_t now_us, int64_t *us, struct error *e);
 
 /* For what has numbers and durations in it: each reads from *at and moves it on. */

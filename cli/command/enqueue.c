@@ -6,72 +6,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/document/json.h"
 #include "core/clock.h"
+#include "core/duration.h"
 #include "producer/enqueue.h"
 #include "queue/job/json.h"
 
 #define TIME_MOST_US INT64_C(4102444800000000) /* the year 2100 */
 
 /* ---- Times */
-
-/* -1: there are not two of them. */
-static int read_two_digits(const char *at)
-{
-    return strspn(at, "0123456789") >= 2 ? (at[0] - '0') * 10 + at[1] - '0' : -1;
-}
-
-/* Reads Z, +01:00, +0100 or +01; us: what is to be added. */
-static bool read_zone(const char *at, int64_t *us)
-{
-    int sign = *at == '-' ? 1 : -1, hours, minutes = 0;
-
-    *us = 0;
-    if (strcmp(at, "Z") == 0 || strcmp(at, "z") == 0)
-        return true;
-    hours = *at == '+' || *at == '-' ? read_two_digits(at + 1) : -1;
-    if (hours < 0 || hours > 23)
-        return false;
-    at += 3;
-    if (*at) {
-        at += *at == ':';
-        minutes = read_two_digits(at);
-        if (minutes < 0 || minutes > 59 || at[2])
-            return false;
-    }
-    *us = sign * (hours * 60 + minutes) * INT64_C(60000000);
-    return true;
-}
-
-/* ".25" */
-static const char *read_fraction(const char *at, int64_t *us)
-{
-    int64_t unit_us = 100000;
-
-    for (at += *at == '.'; *at >= '0' && *at <= '9'; at++, unit_us /= 10)
-        *us += (*at - '0') * unit_us;
-    return at;
-}
-
-/* Reads RFC 3339, "2026-11-21T09:00:00+01:00", as microseconds since 1970. The seconds may be left out. */
-static bool read_rfc3339(const char *text, int64_t *us)
-{
-    struct tm parts = {0}, made;
-    const char *at = strptime(text, "%Y-%m-%d", &parts);
-    int64_t zone_us, fraction_us = 0;
-
-    at = at && *at && strchr("Tt ", *at) ? strptime(at + 1, "%H:%M", &parts) : NULL;
-    if (at && *at == ':' && (at = strptime(at, ":%S", &parts)))
-        at = read_fraction(at, &fraction_us);
-    if (!at || !read_zone(at, &zone_us))
-        return false;
-    made = parts;
-    *us = timegm(&made) * INT64_C(1000000) + fraction_us + zone_us;
-    return made.tm_mday == parts.tm_mday &&
-           made.tm_sec == parts.tm_sec; /* there is such a day and such a time */
-}
 
 static int wrong_time(struct cli *cli, const char *text, const char *why)
 {
@@ -91,7 +35,7 @@ static int read_time(struct cli *cli, const char *text, double *seconds)
             cli, text,
             "the number is too large: seconds since 1970, before 2100, are meant; of milliseconds "
             "leave out the last three digits");
-    if (!is_number && !read_rfc3339(text, &us) && !format_read_time(text, clock_wall_us(), &us, why))
+    if (!is_number && !moment_read(text, &us) && !format_read_time(text, clock_wall_us(), &us, why))
         return wrong_time(cli, text,
                           *why ? why
                                : "not a time; write '2026-11-21 09:00', 09:00, 2026-11-21, "
