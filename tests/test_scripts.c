@@ -745,6 +745,44 @@ WORKER_TEST(test_heads_that_differ)
     }
 }
 
+/* How many of some queues, or types, these words stand for. */
+static int match(const char *what, struct names words)
+{
+    struct matched page;
+    struct args a = {0};
+    int count;
+
+    match_request(&a, PREFIX, turns.now_us, what, 0, 1000, words);
+    must(turns_send(&a));
+    assert_int_equal(match_reply(turns.reply, &page, &turns.error), 0);
+    assert_int_equal(page.next, 0);
+    count = (int)page.count;
+    matched_free(&page);
+    return count;
+}
+
+/* One word is compared by Redis, several are by the script. */
+SCENE_TEST(test_words_stand_for_names)
+{
+    static const struct {
+        const char *words[2];
+        int count;
+    } cases[] = {
+        {{"*"}, 5}, {{"mail"}, 1}, {{"mail*"}, 4},     {{"mail.*"}, 2},       {{"mail.a"}, 1},
+        {{"m"}, 0}, {{"n*"}, 1},   {{"mail", "x"}, 1}, {{"mail.*", "n*"}, 3}, {{"*", "mail"}, 5},
+    };
+
+    redis_do("SADD", PREFIX "queues", "mail", "mail.", "mail.a", "mailx", "n-1", "no name", "m?il!");
+    redis_do("HSET", PREFIX "types", "mail", "", "mail.", "", "mail.a", "", "mailx", "", "n-1", "", "m il",
+             "");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct names words = {cases[i].words, cases[i].words[1] ? 2 : 1};
+
+        assert_int_equal(match("queues", words), cases[i].count);
+        assert_int_equal(match("types", words), cases[i].count);
+    }
+}
+
 SCENE_TEST(test_answers_are_checked)
 {
     static const char *const claims[] = {

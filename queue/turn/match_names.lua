@@ -10,10 +10,12 @@
 
 local MOST = 1000
 
--- Returns a page of names and how far apart they stand in it.
-local function scan(what, cursor, most)
-    if what == 'types' then return call('HSCAN', P .. 'types', cursor, 'COUNT', most), 2 end
-    return call('SSCAN', P .. 'queues', cursor, 'COUNT', most), 1
+-- Returns a page of names and how far apart they stand in it. Redis compares a single word at half the cost, and no name has another character that
+-- means something to it.
+local function scan(what, cursor, most, words)
+    local word = #words == 1 and words[1] or '*'
+    if what == 'types' then return call('HSCAN', P .. 'types', cursor, 'MATCH', word, 'COUNT', most), 2 end
+    return call('SSCAN', P .. 'queues', cursor, 'MATCH', word, 'COUNT', most), 1
 end
 
 local function match_names(ARGV)
@@ -21,11 +23,11 @@ local function match_names(ARGV)
     if what ~= 'queues' and what ~= 'types' or not is_whole(tonumber(cursor)) or not is_whole(most, 1) or most > MOST or #words == 0 then
         return refuse('match_names: wants now, queues or types, cursor, most from 1 to %d, words', MOST)
     end
-    local page, step = scan(what, cursor, digits(most))
+    local page, step = scan(what, cursor, digits(most), words)
     local reply = {page[1]}
     for i = 1, #page[2], step do
         local name = page[2][i]
-        if is_name(name) and pattern.serves(words, name) then reply[#reply + 1] = name end
+        if is_name(name) and (#words == 1 or pattern.serves(words, name)) then reply[#reply + 1] = name end
     end
     return reply
 end
