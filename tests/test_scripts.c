@@ -404,7 +404,7 @@ WORKER_TEST(test_promote_keeps_the_order_of_due_times)
 
 WORKER_TEST(test_promote_puts_each_retry_into_its_own_lane)
 {
-    for (const char *id = "a\0b\0c\0d\0e\0f"; *id; id += 2)
+    for (const char *id = "a\0b\0c\0d\0e\0f\0"; *id; id += 2)
         enqueue("default", *id % 2 ? "t" : "slow", id);
     assert_int_equal(claim("w", 6, 0), 6);
     for (int i = 0; i < 6; i++)
