@@ -753,6 +753,7 @@ TEST_WITH(all_dead_that_match_are_acted_on, begin, NULL)
     page(200, "/ask?do=jobs-remove&name=state%3Adead%20type%3Amail%20reason%3A%22%5C%22no%5C%5C%22",
          "<b>1 job</b>", "danger main");
     page(200, "/dead?reason=other", "!All that match");
+    page(200, "/dead?newer=2021-11-28T09:00:00.5%2B01:00", "newer=2021-11-28T08%3A00%3A00Z");
     usual.actions = false;
     page(200, "/dead", "!All that match");
 }

@@ -18,7 +18,7 @@
 /* ---- Which: what the form asks for, and the search that it stands for */
 
 struct wanted {
-    char type[129], reason[512], newer[24], older[24]; /* "": any */
+    char type[129], reason[512], newer[40], older[40]; /* "": any */
     char text[JOB_SEARCH_SIZE];                        /* state:dead type:mail reason:"no luck" */
     struct job_search search;
 };
@@ -63,7 +63,7 @@ static void write_field(struct page *p, const char *label, const char *name, con
 }
 
 /* Writes a span as the time that it means now, as a search takes it. */
-static void fix_span(char span[24])
+static void fix_span(char span[40])
 {
     int64_t us, now_us = clock_wall_us();
     struct error ignored;
