@@ -259,7 +259,7 @@ STAGE_TEST(ended_by_threads_and_at_once)
     assert_int_equal(stage_stat(s, "thread", "retried"), 300);
 }
 
-/* A settle of jobs that have failed each for a reason of its own has half as many as one of those that failed alike. What fails together comes
+/* A settle of jobs that have failed each for a reason of its own has a quarter as many as one of those that failed alike. What fails together comes
  * back in 32 parts. */
 STAGE_TEST(own_reasons_are_settled_some_at_a_time)
 {
@@ -302,7 +302,7 @@ STAGE_TEST(what_fails_alike_waits_each_for_its_time)
     stage_enqueue(s, "alike", NULL, FAILING / 2, FAILING / 2);
     start_worker(s, "one", "300", "25", "async");
     await(stage_stat(s, "fail", "retried") + stage_stat(s, "alike", "retried") >= FAILING);
-    assert_in_range(stage_most_failed(s), 126, 250);
+    assert_in_range(stage_most_failed(s), 126, 500);
     assert_in_range(stage_number(s, "EVAL", settles, "0"), 2, FAILING / 3);
     assert_in_range(stage_number(s, "EVAL", right, "1", stage_key(s, "later")), 200, FAILING);
 }

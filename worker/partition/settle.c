@@ -10,7 +10,7 @@
 #include "worker/partition/partition.h"
 
 #define SETTLE_MOST 2000          /* jobs in one settle */
-#define COSTLY_MOST 250           /* units; units_of() */
+#define COSTLY_MOST 500           /* units; units_of() */
 #define RUN_LEAST 6               /* tokens that follow one another; fewer are named one by one */
 #define COSTLY_BYTES (512 * 1024) /* of their bodies, or one that is larger: Redis moves them */
 
@@ -430,13 +430,13 @@ static bool goes_back(const struct task *task)
     return task->end == END_BACK || task->end == END_INTERRUPTED || task->end == END_THROTTLED;
 }
 
-/* What this end costs Redis beyond that of a job that is simply done, in units of 5 to 40 us. A reason of its own, of 1 KB, costs most. before: what
+/* What this end costs Redis beyond that of a job that is simply done, in units of 2 to 20 us. A reason of its own, of 1 KB, costs most. before: what
  * is settled before it; NULL: nothing. */
 static int units_of(const struct task *task, const struct task *before)
 {
     if (has_failed(task))
-        return before && has_failed(before) && compare_causes(task, before) == 0 ? 1 : 2;
-    return is_plain(task) ? makes_room(task) || task_settles_up(task) : 2;
+        return before && has_failed(before) && compare_causes(task, before) == 0 ? 1 : 4;
+    return is_plain(task) ? 2 * (makes_room(task) || task_settles_up(task)) : 4;
 }
 
 /* Takes what has ended, as much as goes into one settle. false: nothing has. */
