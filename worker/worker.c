@@ -76,6 +76,7 @@ static void start_tick(struct weir_worker *w)
     ev_set_priority(&w->tick,
                     EV_MINPRI); /* behind the answers that have come: a lease may be renewed by one */
     w->tick.data = w;
+    worker_log_minute(w); /* the first minute begins: nothing has ended */
     ev_timer_start(w->common.loop, &w->tick);
     ev_prepare_init(&w->prepare, on_prepare);
     w->prepare.data = w;
