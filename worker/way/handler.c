@@ -186,14 +186,12 @@ struct handler *handlers_add_word(struct handlers *h, struct runner *runner, str
 int handlers_add(struct handlers *h, const char *words, const struct way *way, void *state, struct error *e)
 {
     size_t size = strlen(words) + 1;
-    struct runner *runner = NULL;
     int status = check_words(h, words, e);
+    struct runner *runner = status == 0 ? calloc(1, sizeof *runner + size) : NULL;
 
-    if (status == 0 && !(runner = calloc(1, sizeof *runner + size)))
-        status = error_set(e, WEIR_EINTERNAL, "handler: out of memory");
-    if (status != 0) {
+    if (!runner) {
         way->free(state);
-        return status;
+        return status != 0 ? status : error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     }
     runner->next = h->runners;
     runner->way = way;
