@@ -191,6 +191,23 @@ static void expect_fired_until(int seconds)
     expect_fired(text);
 }
 
+/* Who may not write them enqueues nothing either: else the schedule would be due, and enqueue, again and again. */
+TEST_WITH(test_runs_that_cannot_be_kept_do_not_begin, begin, NULL)
+{
+    struct told told;
+    int rc;
+
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+    told = told_of(0);
+    redis_do("ACL", "SETUSER", "default", "resetkeys", "~" PREFIX "[^f]*", "~" PREFIX "format:*");
+    rc = fire(&told);
+    server_do(&turns.server, "ACL", "SETUSER", "default", "allkeys");
+    assert_true(rc < 0);
+    assert_int_equal(redis_number("LLEN", QUEUE), 0);
+    assert_int_equal(fire(&told), 1);
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+}
+
 /* Those that were skipped too; ten at most, whatever a fire enqueues; those of other jobs go, and all with the schedule. */
 TEST_WITH(test_the_last_runs_are_kept, begin, NULL)
 {

@@ -69,13 +69,14 @@ local function schedule_fire(ARGV)
     local unwanted = #bodies > 0 and wrong_keys(ARGV[6], ARGV[7])
     wrong = unwanted and check.wrong_kind('dead', 'zset')
     if wrong then return check.refuse_key(wrong) end
+    local noted = not fired.wrong() -- asked before anything is changed: who lost the right to it would fire again and again
 
     if unwanted then
         bury(name, ARGV[6], ARGV[7], bodies, unwanted)
     elseif #bodies > 0 then
         put(ARGV[6], ARGV[7], bodies)
     end
-    if not fired.wrong() then fired.note(name, bodies[1] and ARGV[6], bodies[1] and ARGV[7], runs_of(bodies, due)) end
+    if noted then fired.note(name, bodies[1] and ARGV[6], bodies[1] and ARGV[7], runs_of(bodies, due)) end
     if next_us then
         call('ZADD', P .. 'later', us(next_us), record)
     else
