@@ -245,6 +245,23 @@ TEST_WITH(test_the_last_runs_are_kept, begin, NULL)
     assert_int_equal(fire(&told), 1);
 }
 
+/* A job that `schedule run` enqueued is there, so that the command has not failed, though its run cannot be noted. */
+TEST_WITH(test_a_run_that_cannot_be_noted_is_enqueued, begin, NULL)
+{
+    struct weir_job_spec job = {.type = "t", .args = "{}"};
+    struct schedule s;
+    struct error e;
+    char id[WEIR_ID_SIZE], *text;
+
+    fail_if(schedule_make("tick", "* * * * *", "UTC", WEIR_MISSED_ONCE, &job, &s, &text, &e) != 0, "%s",
+            e.text);
+    redis_do("SET", PREFIX "fired", "x");
+    assert_int_equal(schedule_enqueue(w, &s, id), 0);
+    assert_int_equal(redis_number("LLEN", PREFIX "queue:default"), 1);
+    free(text);
+    schedule_free(&s);
+}
+
 /* Due schedules that nobody fires keep no job waiting, and not all of them are named at once. */
 TEST_WITH(test_many_schedules_keep_nobody_waiting, begin, NULL)
 {

@@ -411,8 +411,8 @@ static int send_job(struct weir *w, const struct enqueue *job)
     return status;
 }
 
-/* Lets it be among the schedule's last runs. */
-static int note_run(struct weir *w, const struct schedule *s, const char *id)
+/* Lets it be among the schedule's last runs. The job is enqueued: where this fails, the list of runs lacks one. */
+static void note_run(struct weir *w, const struct schedule *s, const char *id)
 {
     struct args a;
     bool known = false;
@@ -423,7 +423,7 @@ static int note_run(struct weir *w, const struct schedule *s, const char *id)
     args_add(&a, s->queue);
     args_add_bytes(&a, s->view.type.at, s->view.type.len);
     args_add(&a, id);
-    return ask_known(w, "schedule_ran", &a, &known);
+    ask_known(w, "schedule_ran", &a, &known);
 }
 
 int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_SIZE])
@@ -446,5 +446,7 @@ int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_S
     job.body.at = body;
     status = send_job(w, &job);
     free(body);
-    return status < 0 ? status : note_run(w, s, id);
+    if (status == 0)
+        note_run(w, s, id);
+    return status;
 }

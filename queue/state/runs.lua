@@ -63,7 +63,7 @@ function runs.is_named(name) return is_alive(name) end
 
 -- True when a worker that lives runs this type.
 function runs.is_run(name)
-    return check.wrong_kind('runs', 'zset') ~= nil or last_us(name) > now or is_alive(NAMING)
+    return check.wrong_kind('runs', 'zset') ~= nil or is_alive(name) or is_alive(NAMING) or last_us(name) > now
 end
 
 -- True when no worker has run this type for the grace. For a type that nobody has named that time begins now.

@@ -27,8 +27,8 @@ struct algorithm_ops {
     int (*take)(struct gate *g, int64_t s_us, int64_t slots);
     /* Notes slots that were taken at s_us while another rule was in force: they count, but make the state no fuller than full. */
     int (*note)(struct gate *g, int64_t s_us, int64_t slots);
-    int (*charge)(struct gate *g, int64_t now_us,
-                  int64_t slots); /* NULL: it takes them, not before the last start */
+    /* Charges what was used in truth. NULL: it takes the slots, not before the last start. */
+    int (*charge)(struct gate *g, int64_t now_us, int64_t slots);
     void (*give)(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots);
     /* Begins to remember what giving back needs; NULL: it needs nothing. */
     void (*remember)(struct gate *g, int64_t now_us);

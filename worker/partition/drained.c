@@ -189,17 +189,7 @@ static void hear_types(struct partition *p, const struct matched *page)
 
 static void on_types(void *arg, const struct redisReply *reply)
 {
-    struct partition *p = arg;
-    struct matched page;
-    struct error e;
-
-    if (reply && match_reply(reply, &page, &e) != 0) {
-        request_refused(p, &e);
-    } else if (reply) {
-        hear_types(p, &page);
-        matched_free(&page);
-    }
-    request_answered(p);
+    match_hear(arg, reply, hear_types);
 }
 
 static void ask_types_of_patterns(struct partition *p, struct args *a, uint64_t cursor)

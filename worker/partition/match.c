@@ -32,19 +32,24 @@ static void hear_page(struct partition *p, const struct matched *page)
     p->matching.at_us = page->next ? 0 : clock_mono_us() + p->mind.polls.wait_us * 2 / 3;
 }
 
-static void on_matched(void *arg, const struct redisReply *reply)
+void match_hear(struct partition *p, const struct redisReply *reply,
+                void (*hear)(struct partition *p, const struct matched *page))
 {
-    struct partition *p = arg;
     struct matched page;
     struct error e;
 
     if (reply && match_reply(reply, &page, &e) != 0) {
         request_refused(p, &e);
     } else if (reply) {
-        hear_page(p, &page);
+        hear(p, &page);
         matched_free(&page);
     }
     request_answered(p);
+}
+
+static void on_matched(void *arg, const struct redisReply *reply)
+{
+    match_hear(arg, reply, hear_page);
 }
 
 void match_soon(struct partition *p)

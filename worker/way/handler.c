@@ -63,7 +63,7 @@ struct handler *handlers_find(const struct handlers *h, struct span type)
 {
     struct handler key, **found;
 
-    if (type.len >= sizeof key.type)
+    if (type.len >= sizeof key.type || memchr(type.at, '\0', type.len))
         return NULL;
     memcpy(key.type, type.at, type.len);
     key.type[type.len] = '\0';

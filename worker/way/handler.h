@@ -72,8 +72,8 @@ struct handlers {
     struct runner *runners; /* every runner once, the last one added first */
     struct handler **words; /* those that were added: of types, which are in at too, and of patterns */
     int word_count;
-    struct handler **
-        at; /* of types: those that were added, and behind them those that patterns have taken; a task points there */
+    /* Types: those that were added, and behind them those that patterns have taken. A task points there. */
+    struct handler **at;
     int count;
     void *by_type;         /* the same, as tsearch() has them: a pattern may take very many */
     const char **types;    /* at[i]->type, for struct names */
