@@ -1,18 +1,17 @@
-#include "tests/play.h"
+#include "tests/play_words.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 
-#include "queue/inspect/why.h"
+#include "queue/enqueue/enqueue.h"
 #include "tests/client.h"
-#include "tests/scene_client.h"
+#include "tests/scene.h"
 
-#define WORDS_MOST 40
 #define LEASES_NAMED 24 /* of one claim; of more their number is said */
 
 /* ---- Words and times */
 
-static int64_t time_of(const char *word)
+int64_t time_of(const char *word)
 {
     static const struct {
         const char *unit;
@@ -28,8 +27,7 @@ static int64_t time_of(const char *word)
     return 0;
 }
 
-/* "1.5s" */
-static const char *time_text(int64_t us)
+const char *time_text(int64_t us)
 {
     char *text = textf("%.6f", (double)us / 1e6);
     size_t len = strlen(text);
@@ -58,8 +56,7 @@ static const char *read_word(const char *word)
     return text;
 }
 
-/* What Redis says, with its times as T+1s, in one line. */
-static void put_text(FILE *out, const char *text)
+void put_text(FILE *out, const char *text)
 {
     for (; *text; text++) {
         size_t digits = strspn(text, "0123456789");
@@ -170,18 +167,15 @@ static void put_words(FILE *out, const char *name, const struct span *list, size
 
 /* ---- Steps: words[0] is the verb */
 
-#define OTHER 1000 /* it is no such step */
+const char *words[WORDS_MOST];
+int word_count;
 
-static const char *words[WORDS_MOST];
-static int word_count;
-
-static bool is(const char *verb)
+bool is(const char *verb)
 {
     return strcmp(words[0], verb) == 0;
 }
 
-/* The words from i on, with blanks between them. */
-static const char *words_from(int i)
+const char *words_from(int i)
 {
     char *text = textf("%s", i < word_count ? words[i] : "");
 
@@ -203,6 +197,13 @@ static struct names names_of(const char *text)
     return (struct names){list, count};
 }
 
+/* Redis went back in time: from when to when, and when that was found. */
+static void put_back(FILE *out, const char *times)
+{
+    if (*times)
+        put_text(out, textf("; back %s", times));
+}
+
 /* A worker under a new id, which still runs these jobs. */
 static int come_again(FILE *out)
 {
@@ -219,6 +220,8 @@ static int come_again(FILE *out)
                 turns.reply->element[7]->str);
     if (lost)
         fprintf(out, "; lost %zu: %s", lost, turns.reply->element[11]->str);
+    if (rc == 0)
+        put_back(out, turns.reply->element[3]->str);
     return rc;
 }
 
@@ -264,6 +267,10 @@ static int change(FILE *out)
         return turns_pause(name, is("pause") ? time_of(words[2]) : 0);
     if (is("worker"))
         return turns_adopt(name, "", NULL, 0, ask.queues, NULL);
+    if (is("seen")) {
+        turns.seen_us = strtoll(name, NULL, 10);
+        return 0;
+    }
     if (is("leave"))
         return turns_adopt("", name, NULL, 0, default_queue, NULL);
     if (is("again"))
@@ -295,7 +302,58 @@ static void add_jobs(void)
             enqueue(queue, type, words[i]);
 }
 
-static bool says_duty, says_crowd; /* of a claim */
+/* Jobs as a producer enqueues them, of a batch, with a lock, or later. Who is refused changes nothing. */
+static int put_jobs(FILE *out)
+{
+    struct enqueue job = {.queue = span_str("default"),
+                          .type = span_str(words[1]),
+                          .keep_ms = 1000,
+                          .tag = "tag",
+                          .delay_us = -1,
+                          .at_us = -1};
+    int first = 2, rc = 0;
+
+    for (const char *value; (value = strchr(words[first], '=')); first++) {
+        const char *name = textf("%.*s", (int)(value++ - words[first]), words[first]);
+
+        if (strcmp(name, "batch") == 0)
+            job.batch = span_str(value);
+        else if (strcmp(name, "unique") == 0)
+            job.unique = span_str(value);
+        else if (strcmp(name, "until") == 0)
+            job.lock_ms = strcmp(value, "start") == 0 ? LOCK_UNTIL_START : time_of(value) / 1000;
+        else if (strcmp(name, "in") == 0)
+            job.delay_us = time_of(value);
+        else if (strcmp(name, "tag") == 0)
+            job.tag = value;
+        else
+            fail_msg("put: %s is unknown", name);
+    }
+    for (int i = first; i < word_count && rc == 0; i++) {
+        char *before = turns_digest();
+        enum enqueue_result result;
+        struct span holder;
+        struct args a = {0};
+
+        job.id = span_str(words[i]);
+        job.body = span_str(textf("{\"id\":\"%s\",\"type\":\"%s\"}", words[i], words[1]));
+        enqueue_request(&a, PREFIX, turns.now_us, &job);
+        rc = turns_send(&a);
+        if (rc == 0)
+            rc = enqueue_reply(turns.reply, &job, &result, &holder, &turns.error);
+        if (rc == 0 && result == ENQUEUE_NEW)
+            free(before);
+        else {
+            if (rc == 0)
+                fprintf(out, "%s %.*s", result == ENQUEUE_HELD ? "held by" : "known", (int)holder.len,
+                        holder.at);
+            turns_unchanged(before);
+        }
+    }
+    return rc;
+}
+
+static bool says_duty, says_crowd, says_causes; /* of a claim */
 static struct {
     const char *worker;
     int64_t until_us;
@@ -320,7 +378,7 @@ static void ask_for(const char *word)
         bool *flag;
     } flags[] = {{"alone", &ask.alone}, {"held", &ask.held},         {"mark", &ask.mark},
                  {"wide", &ask.wide},   {"reserved", &ask.reserved}, {"dead", &ask.unknown_dead},
-                 {"duty", &says_duty},  {"crowd", &says_crowd}};
+                 {"duty", &says_duty},  {"crowd", &says_crowd},      {"causes", &says_causes}};
     const char *value = strchr(word, '=') ? strchr(word, '=') + 1 : "";
     const struct names list = names_of(value);
 
@@ -367,6 +425,19 @@ static void put_duty(FILE *out)
         fprintf(out, "; duty %s", time_text(*until_us - turns.now_us));
 }
 
+/* What let the leases start, and what of each limit nobody had taken: "slow 500 0.05s w 0", as struct loss has it. */
+static void put_causes(FILE *out)
+{
+    if (turns.claim.causes.len)
+        put_words(out, "; causes", &turns.claim.causes, 1);
+    for (size_t i = 0; i < turns.claim.loss_count; i++) {
+        const struct loss *loss = &turns.claim.losses[i];
+
+        fprintf(out, "; lost %.*s %" PRId64 " %s %c %zu", (int)loss->limit.len, loss->limit.at,
+                loss->thousandths, time_text(turns.now_us - loss->since_us), loss->why, loss->lease);
+    }
+}
+
 static int run_claim(FILE *out)
 {
     const struct claim *c = &turns.claim;
@@ -395,6 +466,9 @@ static int run_claim(FILE *out)
         fprintf(out, "; crowd %d", c->crowd);
     put_words(out, "; held", c->held, c->held_count);
     put_words(out, "; broken", c->broken, c->broken_count);
+    put_words(out, "; paused", c->paused, c->paused_count);
+    if (says_causes)
+        put_causes(out);
     return 0;
 }
 
@@ -421,7 +495,7 @@ static void end_jobs(FILE *out)
             continue;
         }
         assert_int_equal(sscanf(token.at, "%*[^/]/%*[^/]/%129[^/]", type), 1);
-        settle_done(&a, type, (struct span){"", 0}, 1);
+        settle_done(&a, type, span_str(words[4]), 1);
         settle_token(&a, token);
     }
     stale = settled(&a);
@@ -446,6 +520,7 @@ static int run_beat(FILE *out)
     fprintf(out, "%s%s", said[3]->integer ? "; more" : "", said[11]->integer ? "; not needed" : "");
     for (size_t i = 0; i < said[5]->elements; i++)
         fprintf(out, "; wrong %s", said[5]->element[i]->str);
+    put_back(out, said[7]->str);
     return 0;
 }
 
@@ -459,6 +534,8 @@ static int act(FILE *out)
         return run_claim(out);
     if (is("beat"))
         return run_beat(out);
+    if (is("put"))
+        return put_jobs(out);
     if (is("end"))
         end_jobs(out);
     else if (is("spend"))
@@ -530,79 +607,6 @@ static int call_script(FILE *out)
     return ask_script(out, words[1], args, (size_t)word_count - 2);
 }
 
-static bool is_nothing(const char *name, const char *text)
-{
-    static const char usual[] =
-        " id list now state entry body_at max_attempts enqueued_at token header passed gate "
-        "index limit_name count period ";
-    bool counts = strcmp(name, "ahead") == 0 || strcmp(name, "turns_before") == 0;
-
-    return strstr(usual, textf(" %s ", name)) || strchr("[{", *text) || strcmp(text, "false") == 0 ||
-           strcmp(text, "null") == 0 || (strcmp(text, "0") == 0 && !counts);
-}
-
-/* Members of what is said of a job, by name: that are there, and that others do not say too. */
-static void put_members(FILE *out, json_t *of)
-{
-    char *text = json_dumps(of, JSON_COMPACT | JSON_SORT_KEYS);
-    json_t *sorted = json_loads(text, 0, NULL), *value;
-    const char *name, *comma = "";
-
-    free(text);
-    json_object_foreach(sorted, name, value)
-    {
-        text = json_is_string(value) ? strdup(json_string_value(value)) : json_dumps(value, JSON_ENCODE_ANY);
-        if (!is_nothing(name, text)) {
-            fprintf(out, "%s %s%s", comma, name, json_is_true(value) ? "" : " ");
-            put_text(out, json_is_true(value) ? "" : text);
-            comma = ",";
-        }
-        free(text);
-    }
-    json_decref(sorted);
-}
-
-static void put_waits(FILE *out, json_t *waits_for)
-{
-    const char *gate = answer_text(waits_for, "gate");
-
-    if (!waits_for || json_is_null(waits_for))
-        return;
-    fprintf(out, "; waits for%s%s", *gate ? " " : "", gate);
-    if (!*gate)
-        put_members(out, waits_for);
-    else if (answer_int_or(waits_for, "until", 0))
-        put_text(out, textf(" until %" PRId64, answer_int(waits_for, "until")));
-}
-
-/* Where a job is, what is known of it, and what holds it. Asking changes nothing. */
-static int ask_why(FILE *out)
-{
-    char *before = turns_digest();
-    json_t *why, *gate;
-    size_t i;
-    int rc = why_read(w, turns.now_us, words[1], &why);
-
-    turns_unchanged(before);
-    turns.error = w->error;
-    if (rc != 0)
-        return rc;
-    fprintf(out, "%s:", answer_text(why, "state"));
-    put_members(out, why);
-    json_array_foreach(json_object_get(why, "gates"), i, gate)
-    {
-        fprintf(out, "; %s:", answer_text(gate, "gate"));
-        put_members(out, gate);
-    }
-    put_waits(out, json_object_get(why, "waits_for"));
-    if (json_object_get(why, "worker")) {
-        fputs("; worker:", out);
-        put_members(out, json_object_get(why, "worker"));
-    }
-    json_decref(why);
-    return 0;
-}
-
 static int run_redis(FILE *out)
 {
     struct args a = {0};
@@ -629,8 +633,6 @@ static int look(FILE *out)
         return call_script(out);
     if (is("set"))
         return set_limit(out);
-    if (is("why"))
-        return ask_why(out);
     if (is("ids"))
         fputs(list_ids(words[1]), out);
     else if (is("stats"))
@@ -656,7 +658,7 @@ static int look(FILE *out)
         push(words[1], words[2]);
     else if (is("ask")) {
         scene_ask_anew();
-        says_duty = says_crowd = false;
+        says_duty = says_crowd = says_causes = false;
         for (int i = 1; i < word_count; i++)
             ask_for(words[i]);
     } else
@@ -668,9 +670,10 @@ void play_begin(void)
 {
     scene_begin(NULL);
     turns.info = NULL;
+    turns.seen_us = 0;
     leased_count = 0;
     memset(duties, 0, sizeof duties);
-    says_duty = says_crowd = false;
+    says_duty = says_crowd = says_causes = false;
     is_checked = true;
 }
 
@@ -690,6 +693,8 @@ static int run_words(FILE *out)
     rc = change(out);
     if (rc == OTHER)
         rc = act(out);
+    if (rc == OTHER)
+        rc = play_by_client(out);
     if (rc == 0 && is_checked)
         turns_check();
     return rc;

@@ -1,5 +1,6 @@
 /* What is not to run: paused queues, cancelled jobs, jobs of paused and cancelled batches, as claims meet
  * them; and purging, under virtual time. tests/test_throttle.c has all of it at random. */
+#include "tests/play.h"
 #include "tests/scene_client.h"
 
 #include <time.h>
@@ -37,65 +38,7 @@ static void make_batch(const char *total)
     redis_do("HSET", BATCH, "total", total, "sealed", "1", "then", "default after");
 }
 
-static void cancel_ids(const char *ids)
-{
-    char text[400], *rest = text;
-
-    snprintf(text, sizeof text, "%s", ids);
-    for (char *id; (id = strsep(&rest, " "));)
-        redis_do("HSET", CANCELLED, id, "waiting 1");
-}
-
 /* ---- Queues */
-
-SCENE_TEST(test_a_paused_queue_is_not_served)
-{
-    static const char *const names[] = {"other", "default"};
-
-    start("w");
-    must(turns_rate("slow", "1/10000000/1"));
-    enqueue("default", "slow", "a b");
-    enqueue("default", "t", "c");
-    enqueue("other", "t", "d");
-    claim("w", 3, 0);
-    expect_leases("a c");
-    enqueue("default", "t", "e");
-    halt("q/default", "1");
-    turns.now_us += 20 * SECOND_US;
-    assert_int_equal(claim("w", 10, 10), 0); /* it has no other */
-    assert_false(turns.claim.more);
-    ask.queues = (struct names){names, 2};
-    claim("w", 10, 10);
-    expect_leases("d");
-    assert_int_equal(turns.claim.paused_count, 1);
-    assert_memory_equal(turns.claim.paused[0].at, "default", 7);
-    assert_false(turns.claim.more);
-    assert_int_equal(turns.claim.next_us, -1); /* though a gate of it is due */
-    turns_check();
-
-    redis_do("HDEL", HALTED, "q/default");
-    claim("w", 10, 10);
-    expect_leases("b e");
-    assert_int_equal(turns.claim.paused_count, 0);
-    turns_check();
-}
-
-SCENE_TEST(test_a_pause_with_a_time_ends_by_itself)
-{
-    int64_t taken, workers;
-
-    start("w");
-    enqueue("default", "t", "a");
-    must(turns_pausing("queue_pause", "default", SECOND_US));
-    turns.now_us += SECOND_US - 1;
-    must(turns_reap("w", &taken, &workers));
-    assert_int_equal(claim("w", 10, 0), 0);
-    turns.now_us += LEASE_US / 4;
-    must(turns_reap("w", &taken, &workers));
-    claim("w", 10, 0);
-    expect_leases("a");
-    assert_int_equal(redis_number("EXISTS", PREFIX "reasons", PREFIX "halted"), 0);
-}
 
 SCENE_TEST(test_draining_does_not_wait_for_a_paused_queue)
 {
@@ -123,65 +66,6 @@ SCENE_TEST(test_draining_does_not_wait_for_a_paused_queue)
     }
 }
 
-/* ---- Jobs */
-
-SCENE_TEST(test_a_cancelled_job_ends_at_the_head_of_its_queue)
-{
-    start("w");
-    enqueue("default", "t", "a b c");
-    push("default", " {\"type\":\"t\",\"id\":\"odd\"}");
-    cancel_ids("b odd");
-    claim("w", 10, 0);
-    expect_leases("a c");
-    expect_counters("t", "pulled 2, parked 0, cancelled 2, dropped 2");
-    assert_int_equal(redis_number("EXISTS", CANCELLED, QUEUE), 0);
-    turns_check();
-}
-
-/* It takes no slot, and what is behind it starts in its place; the last one ends its lane. */
-SCENE_TEST(test_a_cancelled_job_ends_at_the_head_of_its_lane)
-{
-    start("w");
-    must(turns_rate("slow", "1/10000000/1"));
-    enqueue("default", "slow", "a b c d");
-    claim("w", 2, 0);
-    expect_leases("a");
-    claim("w", 2, 0);
-    cancel_ids("b d");
-    claim("w", 2, 0);
-    expect_list(LANE("slow"), "b c d"); /* its gate is closed: nobody comes to it */
-    turns.now_us += 10 * SECOND_US;
-    claim("w", 2, 0);
-    expect_leases("c");
-    turns_check();
-    turns.now_us += 10 * SECOND_US;
-    claim("w", 2, 0);
-    expect_leases("");
-    assert_int_equal(redis_number("EXISTS", LANE("slow"), PREFIX "ring:default/slow", PREFIX "wake:default"),
-                     0);
-    expect_counters("slow", "parked 3, served 3, back 2, cancelled 2");
-    turns_check();
-    enqueue("default", "slow", "e");
-    claim("w", 2, 0);
-    expect_leases("e"); /* the slot that none of them took */
-}
-
-SCENE_TEST(test_cancelled_jobs_of_keys_end_with_their_lanes)
-{
-    start("w");
-    must(turns_rate("t", "gcra:1/10000000/1,by=key"));
-    enqueue_with("t", "a1 a2", "\"key\":\"a\"");
-    enqueue_with("t", "b1 b2 b3", "\"key\":\"b\"");
-    claim("w", 5, 0);
-    expect_leases("a1 b1");
-    cancel_ids("a2 b2");
-    turns.now_us += 10 * SECOND_US;
-    claim("w", 5, 0);
-    expect_leases("b3");
-    assert_int_equal(redis_number("EXISTS", LANE("t") "a", LANE("t") "b", PREFIX "sleep:default"), 0);
-    turns_check();
-}
-
 SCENE_TEST(test_many_cancelled_jobs_keep_nobody_waiting)
 {
     start("w");
@@ -205,134 +89,7 @@ SCENE_TEST(test_many_cancelled_jobs_keep_nobody_waiting)
     turns_check();
 }
 
-/* ---- Batches */
-
-SCENE_TEST(test_jobs_of_a_cancelled_batch_end)
-{
-    start("w");
-    must(turns_rate("slow", "1/10000000/1"));
-    make_batch("5");
-    enqueue_of_batch("slow", "b", "a b c");
-    enqueue_of_batch("t", "b", "d e");
-    enqueue("default", "t", "f");
-    claim("w", 1, 0);
-    expect_leases("a");
-    claim("w", 1, 0);
-    halt("b/b", "cancelled 1");
-    turns.now_us += 20 * SECOND_US;
-    claim("w", 10, 0);
-    claim("w", 10, 0);
-    expect_text("3", "HGET", BATCH, "cancelled"); /* d runs too */
-    expect_counters("slow", "cancelled 2, dropped 0, back 2");
-    assert_int_equal(redis_number("LLEN", QUEUE), 0);
-    turns_check();
-}
-
-SCENE_TEST(test_jobs_of_a_paused_batch_stand_aside)
-{
-    start("w");
-    must(turns_rate("slow", "1/10000000/1"));
-    enqueue_of_batch("slow", "b", "a b c");
-    enqueue("default", "slow", "d");
-    claim("w", 1, 0);
-    claim("w", 1, 0);
-    expect_list(LANE("slow"), "b c d");
-    enqueue_of_batch("t", "b", "e f");
-    halt("b/b", "paused 1");
-    cancel_ids("f"); /* this one ends rather */
-    turns.now_us += 10 * SECOND_US;
-    claim("w", 2, 0);
-    expect_leases("d");
-    claim("w", 2, 0);
-    expect_text("default/slow/\n@0,0,0,s" SECRET ",bb;{\"id\":\"b\",\"type\":\"slow\"}\n"
-                "default/slow/\n@0,0,0,s" SECRET ",bb;{\"id\":\"c\",\"type\":\"slow\"}\n"
-                "default/t/\n@0,0,0,s" SECRET ",bb;{\"id\":\"e\",\"type\":\"t\"}",
-                "LRANGE", PREFIX "aside:b", "0", "-1");
-    expect_counters("slow", "set_aside 2, unstarted 2, back 2, cancelled 0");
-    expect_counters("t", "set_aside 1, dropped 2, cancelled 1");
-    turns_check();
-}
-
-static void cancel_one(const char *id, const char *state, const char *result)
-{
-    json_t *job;
-
-    if (cancel_job(w, turns.now_us, id, NULL, &job) != 0)
-        fail_msg("%s", w->error.text);
-    assert_string_equal(answer_text(job, "state"), state);
-    assert_string_equal(answer_text(job, "result"), result);
-    json_decref(job);
-}
-
-/* A resume that broke off leaves the rest aside, of a batch that is paused no more. */
-SCENE_TEST(test_what_a_resume_left_aside_is_found)
-{
-    start("w");
-    enqueue_of_batch("t", "b", "a b c");
-    redis_do("HSET", BATCH, "total", "3");
-    redis_do("ZADD", PREFIX "batches", "1", "b");
-    halt("b/b", "paused 1");
-    assert_int_equal(claim("w", 5, 0), 0);
-    must(turns_ask("batch_resume", (const char *[]){"b", "1", "seed"}, 3));
-    cancel_one("a", "aside", "removed");
-    expect_counters("t", "set_aside 1, cancelled 1");
-    must(turns_ask("batch_resume", (const char *[]){"b", "500", "seed"}, 3));
-    expect_counters("t", "set_aside 0");
-    claim("w", 5, 0);
-    expect_leases("b c");
-    assert_int_equal(redis_number("EXISTS", CANCELLED), 0);
-    turns_check();
-}
-
-SCENE_TEST(test_a_claim_that_fails_sets_nothing_aside)
-{
-    char *before;
-
-    start("w");
-    enqueue_of_batch("t", "b", "a");
-    halt("b/b", "paused 1");
-    redis_do("SET", PREFIX "aside:b", "not ours");
-    before = turns_digest();
-    assert_true(try_claim("w", 2, 0) != 0);
-    assert_non_null(strstr(turns.error.text, "aside:b is a string"));
-    turns_unchanged(before);
-}
-
-SCENE_TEST(test_what_is_not_ours_stops_the_claim)
-{
-    static const char *const names[] = {HALTED, CANCELLED, ACTIVE "w"};
-
-    for (size_t i = 0; i < COUNT(names); i++) {
-        scene_begin(NULL);
-        start("w");
-        enqueue("default", "t", "a");
-        redis_do("DEL", names[i]);
-        redis_do("SET", names[i], "x");
-        assert_true(try_claim("w", 2, 0) != 0);
-        assert_non_null(strstr(turns.error.text, "WRONGTYPE"));
-        expect_list(QUEUE, "a");
-    }
-}
-
 /* ---- Purging */
-
-static void fill_everywhere(void)
-{
-    start("w");
-    must(turns_rate("slow", "1/10000000/1"));
-    must(turns_rate("t", "gcra:1/10000000/1,by=key"));
-    must(turns_weight("t", "a", 3));
-    enqueue("default", "slow", "s1 s2 s3");
-    enqueue_with("t", "a1 a2 a3", "\"key\":\"a\"");
-    enqueue_with("t", "b1 b2", "\"key\":\"b\"");
-    enqueue("default", "odd", "o1 o2"); /* held: no worker runs it */
-    claim("w", 9, 0);
-    expect_leases("s1 a1 b1");
-    enqueue("default", "slow", "s4");
-    enqueue("default", "odd", "o3");
-    enqueue_with("t", "b3", "\"key\":\"b\"");
-    turns_check();
-}
 
 static void expect_jobs(const struct queue_jobs *jobs, int64_t waiting, int64_t parked, int64_t marked)
 {
@@ -348,47 +105,6 @@ static void purge(const char *type, struct queue_jobs *jobs)
     if (queue_count(w, turns.now_us, "default", type, &counted) < 0 ||
         queue_purge(w, turns.now_us, "default", type, counted.waiting + counted.parked, jobs) < 0)
         fail_msg("%s", w->error.text);
-}
-
-SCENE_TEST(test_purging_a_queue_leaves_what_runs)
-{
-    struct queue_jobs jobs;
-
-    fill_everywhere();
-    must(turns_script("queue_purge", (const char *[]){"default", "count", "", "10", "sleep", ""}, 6));
-    if (queue_count(w, turns.now_us, "default", NULL, &jobs) < 0)
-        fail_msg("%s", w->error.text);
-    expect_jobs(&jobs, 3, 7, 0);
-    purge(NULL, &jobs);
-    expect_jobs(&jobs, 3, 7, 0);
-    assert_int_equal(redis_number("EXISTS", QUEUE, PREFIX "wake:default", PREFIX "sleep:default",
-                                  PREFIX "held:default", LANE("t") "a"),
-                     0);
-    expect_counters("t", "cancelled 4, dropped 1");
-    turns_check();
-    enqueue("default", "odd", "o4");
-    claim("w", 9, 0);
-    turns_check();
-}
-
-SCENE_TEST(test_purging_one_type)
-{
-    struct queue_jobs jobs;
-
-    fill_everywhere();
-    push("default", "{\"type\":\"t\"}");
-    if (queue_count(w, turns.now_us, "default", "t", &jobs) < 0)
-        fail_msg("%s", w->error.text);
-    expect_jobs(&jobs, 2, 3, 0);
-    purge("t", &jobs);
-    expect_jobs(&jobs, 2, 3, 0); /* one of them has no id */
-    turns_check();
-    purge("slow", &jobs);
-    expect_jobs(&jobs, 1, 2, 0);
-    purge("odd", &jobs);
-    expect_jobs(&jobs, 1, 2, 0);
-    assert_int_equal(redis_number("EXISTS", QUEUE, CANCELLED), 0);
-    turns_check();
 }
 
 SCENE_TEST(test_purging_long_lanes_page_by_page)
@@ -411,24 +127,6 @@ SCENE_TEST(test_purging_long_lanes_page_by_page)
     expect_jobs(&jobs, 700, 1499, 0);
     turns_check();
     assert_int_equal(queue_count(w, turns.now_us, "nope", NULL, &jobs), WEIR_ENOTFOUND);
-}
-
-/* The batch of those that are purged or cancelled has ended, and its locks are free. */
-SCENE_TEST(test_purged_jobs_end_their_batch)
-{
-    struct queue_jobs jobs;
-
-    start("w");
-    make_batch("2");
-    enqueue_of_batch("t", "b", "a b");
-    use_secret();
-    push("default", "@0,0,0,s" SECRET ",ukey;{\"id\":\"c\",\"type\":\"t\"}");
-    redis_do("SET", PREFIX "unique:key", "c");
-    purge(NULL, &jobs);
-    expect_jobs(&jobs, 3, 0, 0);
-    expect_text("2", "HGET", BATCH, "cancelled");
-    expect_list(QUEUE, "b.then"); /* what followed is new */
-    assert_int_equal(redis_number("EXISTS", PREFIX "unique:key"), 0);
 }
 
 /* ---- Who waits behind a job that is not to run, and that costs more */
@@ -474,42 +172,6 @@ static void expect_one_a_second(const char *ids)
     turns_check();
 }
 
-SCENE_TEST(test_who_waits_behind_a_purged_type_starts)
-{
-    struct queue_jobs jobs;
-
-    park_behind_a_dear_job("b c");
-    purge("slow", &jobs);
-    expect_jobs(&jobs, 0, 1, 0);
-    expect_one_a_second("b c");
-}
-
-SCENE_TEST(test_who_waits_behind_a_cancelled_job_starts)
-{
-    park_behind_a_dear_job("b c");
-    cancel_one("dear", "parked", "removed");
-    expect_one_a_second("b c");
-    expect_counters("slow", "cancelled 1");
-}
-
-/* Its page was the last one: who purged has died. */
-SCENE_TEST(test_who_waits_behind_a_purged_job_starts)
-{
-    start("w");
-    must(turns_rate("slow", "24/86400000000/24"));
-    enqueue_many("slow", 24);
-    claim("w", 24, 0);
-    enqueue_with("slow", "dear", "\"cost\":24");
-    enqueue("default", "slow", "b c");
-    claim("w", 9, 0);
-    must(turns_script("queue_purge", (const char *[]){"default", "remove", "", "1", "ring:slow", ""}, 6));
-    expect_list(LANE("slow"), "b c");
-    turns.now_us += 3600 * SECOND_US;
-    claim("w", 9, 0);
-    expect_leases("b");
-    turns_check();
-}
-
 /* The same at the gates of keys: purged in part, cancelled, of a batch that is paused. */
 static void park_in_lanes_that_sleep(void)
 {
@@ -538,25 +200,6 @@ static void expect_one_an_hour(void)
     claim("w", 9, 0);
     expect_leases("c");
     turns_check();
-}
-
-SCENE_TEST(test_a_lane_that_sleeps_is_purged_in_part)
-{
-    park_in_lanes_that_sleep();
-    must(turns_script("queue_purge", (const char *[]){"default", "remove", "", "1", "sleep", ""}, 6));
-    expect_one_an_hour();
-}
-
-SCENE_TEST(test_a_cancelled_job_of_a_lane_that_sleeps_ends_at_once)
-{
-    park_in_lanes_that_sleep();
-    cancel_one("dear", "parked", "removed");
-    turns_check();
-    claim("w", 9, 0);
-    expect_leases("");
-    expect_list(LANE("slow") "k", "c d");
-    assert_int_equal(redis_number("ZCARD", SLEEP), 1);
-    expect_one_an_hour();
 }
 
 SCENE_TEST(test_a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps)
@@ -662,5 +305,7 @@ SCENE_TEST(test_wrong_arguments)
         turns_unchanged(before);
     }
 }
+
+PLAY("halt")
 
 TESTS(scene_start_client, scene_stop_client)
