@@ -85,7 +85,7 @@ end
 
 -- ---- Lanes
 
-local PARKED = {'served', 'back'}
+local PARKED = {'served', 'back', 'unstarted'}
 
 -- Takes some of a lane's first jobs; returns whether it has none left.
 local function take_some(name)
