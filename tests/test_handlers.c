@@ -543,6 +543,21 @@ TEST(very_many_types_of_a_pattern_are_found_at_once)
     handlers_free(handlers);
 }
 
+/* A text that only begins with the name of a handler's type, as C ends texts, is not that type. */
+TEST(a_type_with_a_nul_is_nobodys)
+{
+    static const struct way way = {.name = "none", .free = free_nothing};
+    static const struct span nul = {"mail\0x", 6};
+    struct handlers *handlers = calloc(1, sizeof *handlers);
+    struct error e;
+
+    assert_int_equal(handlers_add(handlers, "mail", &way, NULL, &e), 0);
+    assert_non_null(handlers_find(handlers, span_str("mail")));
+    assert_null(handlers_find(handlers, nul));
+    assert_null(handlers_take(handlers, nul));
+    handlers_free(handlers);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
