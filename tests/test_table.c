@@ -166,13 +166,17 @@ TEST(test_bytes_have_a_unit)
     assert_string_equal(sized(INT64_C(2048) << 30, text), "2048 GiB");
 }
 
-TEST(test_a_slow_rate_has_a_longer_unit)
+TEST(test_rates_have_one_unit_and_three_digits)
 {
     char text[40];
 
+    assert_string_equal(per_second(97069.6, text), "97,070/s");
+    assert_string_equal(per_second(999.4, text), "999/s");
+    assert_string_equal(per_second(11.84, text), "11.8/s");
     assert_string_equal(per_second(0.5, text), "0.5/s");
-    assert_string_equal(per_second(0.005, text), "18/h");
-    assert_string_equal(per_second(3.0 / 86400, text), "3/d");
+    assert_string_equal(per_second(10.0 / 3600, text), "0.00278/s");
+    assert_string_equal(per_second(3.0 / 86400, text), "0.00003/s");
+    assert_string_equal(per_second(1e-6, text), "<1e-5/s");
     assert_string_equal(per_second(0, text), "0/s");
 }
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/decimal.h"
 #include "core/duration.h"
 
 #define SECOND_US INT64_C(1000000)
-#define SLOW 0.01       /* starts a second; a slower rate is said by the hour or the day */
 #define ONE_UNIT_FROM 3 /* of a time that has passed: "3m ago", and "2m 10s ago" */
 
 /* ---- Numbers */
@@ -43,20 +43,17 @@ const char *sized(int64_t bytes, char out[32])
 
 const char *per_second(double rate, char out[40])
 {
-    const char *unit = "s";
     char number[32];
 
-    if (rate == 0) /* most of many */
+    if (rate <= 0) /* most of many */
         return strcpy(out, "0/s");
-    if (rate > 0 && rate < SLOW) {
-        unit = rate * 3600 >= 1 ? "h" : "d";
-        rate *= *unit == 'h' ? 3600 : 86400;
-    }
-    if (rate < 999.5 || rate >= 1e15)
-        snprintf(number, sizeof number, "%.3g", rate);
-    else
+    if (rate >= 999.5)
         grouped((uint64_t)(rate + 0.5), number);
-    snprintf(out, 40, "%s/%s", number, unit);
+    else if (rate < 0.00001)
+        strcpy(number, "<1e-5");
+    else
+        decimal_print(number, sizeof number, rate < 0.001 ? "%.5f" : "%.3g", rate);
+    snprintf(out, 40, "%s/s", number);
     return out;
 }
 

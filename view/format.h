@@ -16,7 +16,7 @@
 const char *grouped(uint64_t n, char out[32]);
 /* Writes "12.4 MiB". */
 const char *sized(int64_t bytes, char out[32]);
-/* Writes "12.34/s", "97,070/s"; what is slow "18/h", "3/d" */
+/* Writes three digits and five decimals at most, always of a second, as columns are compared: "12.3/s", "97,070/s", "0.00278/s" */
 const char *per_second(double rate, char out[40]);
 /* Writes "1 dead job", "1,234 dead jobs", "0 batches"; what: one of them. */
 const char *counted(int64_t n, const char *what, char out[PHRASE_SIZE]);

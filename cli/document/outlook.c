@@ -39,17 +39,19 @@ static struct backlog price_first(const struct backlog *all, int64_t slots, int6
     return first;
 }
 
-/* Writes starts a second in the unit of a rule, "10,000/d"; less than one in that unit: in one in which there are more. */
+#define FEW 0.01 /* starts a second */
+
+/* Writes starts a second in the unit of a rule, "10,000/d"; less than one in that unit: by the day where they are few. */
 static void format_pace(const struct rule *rule, double rate, char out[PACE_SIZE])
 {
     double n = rate * (double)rule->period_us / 1e6;
     char number[32], period[32];
 
-    if (n < 1) {
-        per_second(rate, out);
-        return;
-    }
     rule_format_period(rule, period);
+    if (n < 1) {
+        n = rate < FEW ? rate * 86400 : rate;
+        strcpy(period, rate < FEW ? "d" : "s");
+    }
     if (n < 999.5)
         snprintf(number, sizeof number, "%.3g", n);
     else

@@ -27,7 +27,7 @@
 enum show {
     SHOW_TEXT,  /* a text; a number or a list of texts too */
     SHOW_COUNT, /* 12,345; right-aligned, as the next three are */
-    SHOW_RATE,  /* 12.34/s */
+    SHOW_RATE,  /* 12.3/s */
     SHOW_BYTES, /* 12.4 MiB */
     SHOW_SPAN,  /* seconds: 8m 2s */
     SHOW_TIME,  /* seconds since 1970: in 8m 2s, 3m ago; 0: unknown */

@@ -40,27 +40,17 @@ void cell_put_count_in(struct cell_text *cell, int64_t n, enum ink ink)
 
 void cell_put_rate(struct cell_text *cell, double rate)
 {
-    static const struct {
-        double seconds;
-        char name;
-    } units[] = {{1, 's'}, {60, 'm'}, {3600, 'h'}, {86400, 'd'}};
     struct cell_text count;
-    size_t unit = 0;
+    char text[40];
 
     if (rate <= 0) {
         put_nothing(cell);
-        return;
+    } else if (rate < 999999.5) {
+        snprintf(cell->text, sizeof cell->text, "%s", per_second(rate, text));
+    } else {
+        cell_put_count(&count, (int64_t)(rate + 0.5));
+        snprintf(cell->text, sizeof cell->text, "%.20s/s", count.text);
     }
-    while (unit < 3 && rate * units[unit].seconds < 0.1)
-        unit++;
-    rate *= units[unit].seconds;
-    cell_put_count(&count, (int64_t)(rate + 0.5));
-    if (rate < 0.001)
-        snprintf(cell->text, sizeof cell->text, "0/%c", units[unit].name);
-    else if (rate < 999.5)
-        snprintf(cell->text, sizeof cell->text, "%.3g/%c", rate, units[unit].name);
-    else
-        snprintf(cell->text, sizeof cell->text, "%.20s/%c", count.text, units[unit].name);
 }
 
 void cell_put_distance(struct cell_text *cell, int64_t us, const char *behind)

@@ -17,7 +17,7 @@
 /* Puts "12,345", "1,234k", "1,234M", in COUNT_WIDTH columns. */
 void cell_put_count(struct cell_text *cell, int64_t n);
 void cell_put_count_in(struct cell_text *cell, int64_t n, enum ink ink);
-/* Puts "5/s", "1/m", "970k/s", in RATE_WIDTH columns. */
+/* Puts what per_second() writes, "1,234k/s" of millions, in RATE_WIDTH columns; "-": none. */
 void cell_put_rate(struct cell_text *cell, double rate);
 /* Puts how long it is until then, or since then: "8m 2s". */
 void cell_put_distance(struct cell_text *cell, int64_t us, const char *behind);

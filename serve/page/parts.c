@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/decimal.h"
 #include "queue/inspect/find_job.h"
 #include "throttle/gate.h"
 #include "view/format.h"
@@ -164,23 +163,11 @@ void put_span(struct page *p, int64_t us)
     html(p->h, "%s", format_span(us, text));
 }
 
-/* Three digits tell enough: "97,070/s", "11.8/s", "44/min", "5,000/day". */
 void put_rate(struct page *p, double rate)
 {
-    static const struct {
-        double seconds;
-        const char *name;
-    } units[] = {{1, "s"}, {60, "min"}, {3600, "h"}, {86400, "day"}};
-    size_t unit = 0;
     char text[40];
 
-    while (rate > 0 && unit < 3 && rate * units[unit].seconds < 0.9995)
-        unit++;
-    rate *= units[unit].seconds;
-    if (rate >= 99.95)
-        html(p->h, "%n/%r", (int64_t)(rate + 0.5), units[unit].name);
-    else
-        html(p->h, "%s/%r", (decimal_print(text, sizeof text, "%.3g", rate), text), units[unit].name);
+    html(p->h, "%s", per_second(rate, text));
 }
 
 double put_set(struct page *p, const struct type_status *t)

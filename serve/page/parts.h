@@ -27,7 +27,7 @@ void put_start(struct page *p, int64_t us, const char *none);
 void put_since(struct page *p, int64_t us);
 /* Puts a span: "8m 2s". */
 void put_span(struct page *p, int64_t us);
-/* Puts "12.3/s", "44/min", "5,000/day". */
+/* Puts what per_second() writes. */
 void put_rate(struct page *p, double rate);
 /* Puts " of 20/s", the rule for all keys that a type waits for; else " of 50000/1d", its strictest in the long run; nothing: it has no rule. Returns the starts
  * a second of what it waits for; 0: it waits for no such rule. */
