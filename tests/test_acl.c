@@ -224,7 +224,7 @@ static const struct {
     {"producer", "acts", " "},
     {"producer", "revisions", " "},
     {"producer", "limits", " type hget hmget hexists "},
-    {"producer", "types", " type hget hsetnx "},
+    {"producer", "types", " type hget hscan hsetnx "},
     {"producer", "gate:l#0", " type "},
     {"producer", "halted", " hexists "},
     {"producer", "duty", " hget hgetall "},

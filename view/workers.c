@@ -6,6 +6,8 @@
 
 #include "queue/inspect/order.h"
 #include "queue/limits/rate.h"
+#include "view/format.h"
+#include "view/output.h"
 #include "view/text.h"
 
 #define WHICH_SIZE 300
@@ -35,14 +37,25 @@ static json_t *words(const json_t *list)
     return words;
 }
 
+void worker_put_types(FILE *to, int64_t count, const json_t *patterns)
+{
+    size_t known = json_array_size(patterns);
+    char text[32];
+
+    if (count > (int64_t)known || known == 0)
+        output_to(to, "%s%s", grouped((uint64_t)count - known, text), known ? ", " : "");
+    for (size_t i = 0; i < known; i++)
+        output_to(to, "%s%s", i ? ", " : "", json_string_value(json_array_get(patterns, i)));
+}
+
 json_t *worker_document(const struct worker_status *w)
 {
-    return json_pack("{s:o, s:o, s:I, s:s, s:o, s:I, s:I, s:o, s:I, s:o, s:o}", "name", text_word(w->name),
-                     "host", text_word(w->host), "pid", (json_int_t)w->pid, "state", worker_state(w),
-                     "ordered_at", json_time(w->ordered_us), "executors", (json_int_t)w->executors, "running",
-                     (json_int_t)w->running, "serves", words(w->queues), "type_count",
-                     (json_int_t)w->type_count, "version", *w->version ? text_word(w->version) : json_null(),
-                     "seen_at", json_seconds(w->seen_us));
+    return json_pack("{s:o, s:o, s:I, s:s, s:o, s:I, s:I, s:o, s:I, s:o, s:o, s:o}", "name",
+                     text_word(w->name), "host", text_word(w->host), "pid", (json_int_t)w->pid, "state",
+                     worker_state(w), "ordered_at", json_time(w->ordered_us), "executors",
+                     (json_int_t)w->executors, "running", (json_int_t)w->running, "serves", words(w->queues),
+                     "type_count", (json_int_t)w->type_count, "patterns", words(w->patterns), "version",
+                     *w->version ? text_word(w->version) : json_null(), "seen_at", json_seconds(w->seen_us));
 }
 
 json_t *workers_document(const struct status *status)

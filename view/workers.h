@@ -7,6 +7,8 @@
 
 /* "working", "silent", "stopping", or what it was ordered. */
 const char *worker_state(const struct worker_status *worker);
+/* Puts how many types a worker names, and its patterns: "2, mail.*". patterns: as its document has them. */
+void worker_put_types(FILE *to, int64_t count, const json_t *patterns);
 /* One. NULL: out of memory. */
 json_t *worker_document(const struct worker_status *worker);
 /* Lists all of status_workers(), an array. */

@@ -110,7 +110,7 @@ static void warn(struct weir *w, const struct weir_job_spec *spec)
         return;
     if (*by.likely)
         output_to(stderr,
-                  "weir: %s: no worker takes that type, and this is its first job; did you mean %s?\n",
+                  "weir: %s: no worker names that type, and this is its first job; did you mean %s?\n",
                   spec->type, by.likely);
     if (*by.path)
         output_to(

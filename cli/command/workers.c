@@ -20,6 +20,11 @@ static void put_state(FILE *to, const json_t *worker, int64_t now_us)
         output_to(to, " since %s", format_clock(now_us, json_us(at), clock));
 }
 
+static void put_types(FILE *to, const json_t *worker)
+{
+    worker_put_types(to, json_int_of(worker, "type_count"), json_object_get(worker, "patterns"));
+}
+
 static const struct column columns[] = {
     COLUMN("worker", "name"),
     COLUMN("host", "host", .drop = 2),
@@ -28,7 +33,7 @@ static const struct column columns[] = {
     COLUMN("running", "running", .show = SHOW_COUNT),
     COLUMN("executors", "executors", .show = SHOW_COUNT, .drop = 3),
     COLUMN("queues", "serves", .drop = 4),
-    COLUMN("types", "type_count", .show = SHOW_COUNT, .drop = 5),
+    COLUMN("types", NULL, .put = put_types, .drop = 5),
     COLUMN("version", "version", .drop = 6),
     COLUMN("seen", "seen_at", .show = SHOW_TIME),
     {.heading = NULL},

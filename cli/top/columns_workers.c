@@ -84,14 +84,15 @@ static const void *worker_rows(const struct top_snapshot *s, size_t *count, size
 static void tell_worker(FILE *to, FILE *second, const struct frame *f, const void *row)
 {
     const struct worker_status *w = row;
-    char types[PHRASE_SIZE], seen[PHRASE_SIZE];
+    char seen[PHRASE_SIZE];
     struct cell_text queues = {.text = ""};
 
     put_queues(f, row, &queues);
     output_to(to, "%s: process %" PRId64 " of %s, version %s", w->name, w->pid, w->host,
               *w->version ? w->version : "unknown");
-    output_to(second, "%s from queues %s; seen %s", counted(w->type_count, "type", types), queues.text,
-              format_relative(f->now_us, w->seen_us, seen));
+    output_to(second, "types: ");
+    worker_put_types(second, w->type_count, w->patterns);
+    output_to(second, "; queues: %s; seen %s", queues.text, format_relative(f->now_us, w->seen_us, seen));
 }
 
 const struct table table_workers = {"workers", worker_columns, 0, worker_rows, tell_worker};

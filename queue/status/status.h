@@ -37,6 +37,7 @@ struct worker_status {
     int64_t lease_us, seen_us; /* seen: its last heartbeat */
     bool silent;               /* for longer than its lease */
     struct json_t *queues;     /* that it serves, names and patterns; NULL: it does not say */
+    struct json_t *patterns;   /* those of its types, which type_count counts too; NULL: it has none */
 };
 
 struct status {

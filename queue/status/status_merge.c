@@ -137,6 +137,7 @@ static void add_process(void *row, void *other)
     worker->silent = worker->silent && more->silent;
     worker->heard = worker->heard || more->heard;
     json_decref(more->queues);
+    json_decref(more->patterns);
 }
 
 /* Returns the earlier of two times, 0: never. */

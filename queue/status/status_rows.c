@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/job/job.h"
+
 #define UNIT_US 10000 /* of the times of first jobs */
 
 static void copy(char *out, size_t size, const char *text)
@@ -87,6 +89,22 @@ static void complete_type(struct type_status *t, const struct sights *s)
     }
 }
 
+/* Returns the patterns among the words of a worker; NULL: there is none. */
+static json_t *patterns_of(const json_t *words)
+{
+    json_t *patterns = NULL, *word;
+    size_t i;
+
+    json_array_foreach((json_t *)words, i, word)
+    {
+        if (!json_is_string(word) || !pattern_is(json_string_value(word)))
+            continue;
+        patterns = patterns ? patterns : json_array();
+        json_array_append(patterns, word);
+    }
+    return patterns;
+}
+
 static void read_worker(struct worker_status *row, const char *name, const json_t *worker, int64_t now_us)
 {
     const json_t *info = json_object_get(worker, "info");
@@ -102,6 +120,7 @@ static void read_worker(struct worker_status *row, const char *name, const json_
     row->executors = answer_int(info, "executors");
     row->type_count = (int64_t)json_array_size(json_object_get(worker, "types"));
     row->queues = json_incref(json_object_get(info, "queues"));
+    row->patterns = patterns_of(json_object_get(worker, "types"));
     row->silent = answer_int(worker, "until") <= now_us;
     row->running = answer_int(worker, "running");
     row->lease_us = (int64_t)(json_number_value(json_object_get(info, "lease")) * 1e6);
@@ -198,8 +217,10 @@ void status_free(struct status *status)
 {
     for (size_t i = 0; i < status->type_count; i++)
         type_free(&status->types[i]);
-    for (size_t i = 0; i < status->worker_count; i++)
+    for (size_t i = 0; i < status->worker_count; i++) {
         json_decref(status->workers[i].queues);
+        json_decref(status->workers[i].patterns);
+    }
     json_decref(status->paused_keys);
     json_decref(status->stopped);
     free(status->queues);

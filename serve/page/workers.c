@@ -7,17 +7,18 @@
 #include "serve/page/parts.h"
 #include "view/json.h"
 
-/* Writes "mail, bulk.*". */
-static void write_queues(struct page *p, const json_t *queues)
+/* Writes "mail, bulk.*", behind "2, " where so many others have no name here. */
+static void write_words(struct page *p, const char *label, int64_t others, const json_t *words)
 {
-    json_t *queue;
+    json_t *word;
     size_t i;
 
-    html(p->h, "<td class=\"wide\" data-label=\"queues\"><span>");
-    json_array_foreach((json_t *)queues, i, queue)
+    html(p->h, "<td class=\"wide\" data-label=\"%r\"><span>", label);
+    if (others > 0)
+        html(p->h, "%n%r", others, json_array_size(words) ? ", " : "");
+    json_array_foreach((json_t *)words, i, word)
     {
-        html(p->h, "%r<bdi>%t</bdi>", i ? ", " : "",
-             json_string_value(queue) ? json_string_value(queue) : "");
+        html(p->h, "%r<bdi>%t</bdi>", i ? ", " : "", json_string_value(word) ? json_string_value(word) : "");
     }
     html(p->h, "</span></td>");
 }
@@ -39,7 +40,8 @@ static void write_acts(struct page *p, const char *name, const char *state)
 static void write_row(struct page *p, const json_t *worker)
 {
     const char *name = json_text_of(worker, "name");
-    const json_t *ordered = json_object_get(worker, "ordered_at");
+    const json_t *ordered = json_object_get(worker, "ordered_at"),
+                 *patterns = json_object_get(worker, "patterns");
 
     html(p->h, "<tr data-key=\"w-%s\"><th scope=\"row\" class=\"mono\"><bdi>%s</bdi></th>", name, name);
     html(p->h, "<td data-label=\"state\"><span>");
@@ -51,8 +53,8 @@ static void write_row(struct page *p, const json_t *worker)
     html(p->h, "</span></td>");
     html(p->h, "<td class=\"wide\" data-label=\"process\"><span>%i on <bdi>%t</bdi></span></td>",
          json_int_of(worker, "pid"), json_text_of(worker, "host"));
-    write_queues(p, json_object_get(worker, "serves"));
-    put_doc_count(p, "types", worker, "type_count");
+    write_words(p, "queues", 0, json_object_get(worker, "serves"));
+    write_words(p, "types", json_int_of(worker, "type_count") - (int64_t)json_array_size(patterns), patterns);
     put_cell(p, "running", false);
     html(p->h, "<span><a href=\"/jobs?q=worker%%3A%u\">%n</a> of %n</span></td>", name,
          json_int_of(worker, "running"), json_int_of(worker, "executors"));
@@ -64,7 +66,7 @@ static void write_row(struct page *p, const json_t *worker)
 
 static void write_workers(struct page *p, const json_t *rows)
 {
-    put_rows(p, "", "Worker|State|Process|Queues|#Types|#Running|#Last heartbeat|!Actions", rows, write_row,
+    put_rows(p, "", "Worker|State|Process|Queues|Types|#Running|#Last heartbeat|!Actions", rows, write_row,
              "No worker is alive: <code>weir worker</code> starts one.");
 }
 
