@@ -405,6 +405,51 @@ SCENE_TEST(test_lanes_are_listed_once_a_large_body_was_in_them)
     turns_check();
 }
 
+/* Claims what there is, and lets all of it fail, to be due after delay_us. */
+static void let_fail(int jobs, int64_t delay_us)
+{
+    while (jobs > 0) {
+        size_t n = claim("w", 500, 500);
+
+        assert_true(n > 0);
+        jobs -= (int)n;
+        for (size_t i = 0; i < n; i++)
+            settle("w", SETTLE_RETRY, tokens[i], delay_us, NULL);
+    }
+}
+
+/* The same of retried jobs: where all are small, many are read at once, and a large one makes no call long. */
+SCENE_TEST(test_later_is_listed_while_large_bodies_are_in_it)
+{
+    long long before;
+
+    start("w");
+    enqueue_many("t", 62);
+    let_fail(62, 0);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "/later"), 0);
+    before = server_calls(&turns.server, "zrange");
+    assert_int_equal(call_promote(), 62);
+    assert_in_range(server_calls(&turns.server, "zrange") - before, 1, 4);
+    let_fail(62, 1);
+
+    enqueue_body("t", 100, LARGEST);
+    enqueue_body("t", 101, LARGEST);
+    let_fail(2, 2);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "/later"), 1);
+    turns.now_us += SECOND_US;
+    before = server_calls(&turns.server, "zrange");
+    assert_int_equal(call_promote(), 62);
+    assert_true(server_calls(&turns.server, "zrange") - before > 62 / 4);
+    assert_int_equal(call_promote(), 1);
+    assert_int_equal(call_promote(), 1);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "/later"), 1);
+    turns_check();
+    record_front = "l a%d default/t/\n";
+    plant(PREFIX "later", false, 4, 200);
+    assert_int_equal(call_promote(), 4);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "/later"), 0);
+}
+
 /* The mark only keeps calls short: a key of another kind in its place stops nothing. */
 WORKER_TEST(test_a_list_of_large_queues_that_is_none)
 {

@@ -112,14 +112,18 @@ local function merge(key, entries)
     return merged
 end
 
+local function push_first(key, entries)
+    local reversed, n = {}, #entries
+    for i = 1, n do reversed[i] = entries[n + 1 - i] end
+    push('LPUSH', key, reversed)
+end
+
 local function put_first(name, entries, are_back)
     local queue, kind, key = lane_names.parts(name)
-    local reversed, before = {}, #entries
+    local before = #entries
     local waits = call('EXISTS', P .. 'lane:' .. name) == 1
     if waits and are_back and heads.taken(entries[before]) then entries = merge(P .. 'lane:' .. name, entries) end
-    local n = #entries
-    for i = 1, n do reversed[i] = entries[n + 1 - i] end
-    push('LPUSH', P .. 'lane:' .. name, reversed)
+    if waits then push_first(P .. 'lane:' .. name, entries) else push('RPUSH', P .. 'lane:' .. name, entries) end
     large.note_lane(queue, entries, 1)
     counters.add(kind, 'returned', before)
     if waits then

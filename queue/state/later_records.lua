@@ -4,6 +4,8 @@
 --   later_records.put_all(records, at)  the same of many: their scores and records as ZADD takes them, the first of which is due then
 --   later_records.again()          when a job comes again that a key of another kind keeps from its lane
 --   later_records.first()          when the first one is due; nil: there is none. A key of another kind holds none
+--
+-- uses: large
 local later_records = {}
 
 local AGAIN_US = 10000000
@@ -16,6 +18,7 @@ local known_at, known_in
 
 function later_records.put_all(records, at)
     push('ZADD', P .. 'later', records)
+    large.note_later(records)
     return call('ZCOUNT', P .. 'later', '-inf', '(' .. us(at)) == 0
 end
 

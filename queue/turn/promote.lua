@@ -11,6 +11,7 @@
 
 local NAMED_MOST = 200 -- schedules in one answer, and slices.BYTES of their definitions
 local RETRIED, SCHEDULE, BLANK = 108, 115, 32 -- "l", "s", " "
+local FEW = 3          -- records are read without asking how large they may be
 local READ_MOST = 1000 -- records looked at, for the case that many schedules stand before the jobs
 
 local function header_of(record)
@@ -111,16 +112,18 @@ local function remove(read, schedules)
     end
 end
 
--- Reads up to `most` jobs that are due, and the schedules among and before them, and says where they go. Returns how many records these are.
+-- Reads up to `most` jobs that are due, and the schedules among and before them, and says where they go. Returns how many records these are, and
+-- whether large ones may be among them.
 local function read_due(most, moves)
     local schedules, at, load = moves.schedules, 0, slices.load()
-    local due = min(READ_MOST, call('ZCOUNT', P .. 'later', '-inf', us(now)))
+    local due, at_once, is_large = min(READ_MOST, call('ZCOUNT', P .. 'later', '-inf', us(now))), nil, false
+    if due > FEW then at_once, is_large = large.later_at_once() end
     repeat
-        local records, ended = slices.read('ZRANGE', P .. 'later', at, min(due - at, most - at + #schedules), load)
+        local records, ended = slices.read('ZRANGE', P .. 'later', at, min(due - at, most - at + #schedules), load, at_once)
         plan_all(records, at, moves)
         at = at + #records
     until #records == 0 or ended or at - #schedules == most
-    return at
+    return at, is_large
 end
 
 -- Names the schedules that are due; a record whose schedule is gone goes. A key of another kind holds none.
@@ -149,7 +152,7 @@ local function promote(ARGV)
 
     -- entries: of each of the lanes
     local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}, put_off = {}, schedules = {}, wrong = ''}
-    local read = read_due(most, moves)
+    local read, is_large = read_due(most, moves)
     local wrong = #moves.dead > 0 and check.wrong_kind('dead', 'zset') or #moves.to_queue > 0 and sign.wrong()
     if wrong then return check.refuse_key(wrong) end
     move(moves, seed)
@@ -157,6 +160,7 @@ local function promote(ARGV)
     put_off(moves.put_off)
     local named = name_schedules(moves.schedules)
     local first = later_records.first()
+    if is_large and not first then large.forget_later() end
     return {read - #moves.schedules, us(now), named, first and us(max(first, 1)) or '-1', moves.wrong}
 end
 
