@@ -58,8 +58,8 @@ WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
     struct args a;
 
     start("other");
-    enqueue("default", "t", "a b c");
-    claim("w", 3, 0);
+    enqueue("default", "t", "a b c d");
+    claim("w", 4, 0);
     expect_stale("other", SETTLE_DEAD, tokens[0]);
     expect_stale("nobody", SETTLE_RETRY, tokens[0]);
     expect_stale("w", SETTLE_BACK, strange);
@@ -77,8 +77,9 @@ WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
     settle_token(&a, tokens[2]);
     turns_add_end(&a, SETTLE_DEAD, done, 0, "x");
     settle_end(&a, SETTLE_BACK, done, 0, "x");
+    turns_add_end(&a, SETTLE_DEAD, tokens[3], 0, "x");
     assert_int_equal(settled(&a), 2);
-    expect_counters("t", "done 1, dead 1, retried 1, scheduled 1");
+    expect_counters("t", "done 1, dead 2, retried 1, scheduled 1");
     assert_int_equal(redis_number("HGET", PREFIX "stats:t", "stale"), 7 + SETTLE_DEAD - SETTLE_RETRY);
     assert_int_equal(turns_check().leased, 0);
 }

@@ -43,24 +43,26 @@ local function plan(record, moves)
     end
 end
 
--- Says where the records go that stand behind so many. Most are of the lane of the one before, and need no second look: the name of that stands
--- behind their tag.
+-- Says where the records go that stand behind so many. Most are of the lane of the one before, and need no second look: its name, `line`, stands
+-- behind their tag, and they go behind the n others of that lane.
 local function plan_all(records, passed, moves)
-    local line, entries = '', nil
+    local line, entries, n, skipped = '', nil, 0, 0
     for i = 1, #records do
         local record = records[i]
         local kind, blank = byte(record, 1, 2)
         local at = kind == RETRIED and blank == BLANK and find(record, ' ', 3, true)
-        local name = kind == SCHEDULE and schedule_of(record)
-        if name then
-            moves.schedules[#moves.schedules + 1] = {record = record, name = name, place = passed + i}
+        if at and (not entries or find(record, line, at, true) ~= at) then
+            line = match(record, '^[^\n]*\n', at) or ''
+            entries = moves.entries[sub(line, 2, -2)]
+            n, skipped = entries and #entries or 0, #line
+        end
+        if at and entries then
+            n = n + 1
+            entries[n] = sub(record, at + skipped)
         else
-            if not entries or not at or find(record, line, at, true) ~= at then
-                line = at and match(record, '^[^\n]*\n', at) or ''
-                entries = moves.entries[sub(line, 2, -2)]
-            end
-            if entries then
-                entries[#entries + 1] = sub(record, at + #line)
+            local name = kind == SCHEDULE and schedule_of(record)
+            if name then
+                moves.schedules[#moves.schedules + 1] = {record = record, name = name, place = passed + i}
             else
                 plan(record, moves)
             end

@@ -22,8 +22,8 @@ local VERBS = {retry = {retries = true, counts = 'retry'}, dead = {counts = 'dea
 -- key =}.
 local worker, active, words, parts
 
--- What becomes of them: words of ZADD; jobs that were cancelled, that give slots back, and {lock, entry, at} of those that hold one; tokens that
--- gates count; how many ends of each kind a type and a batch have.
+-- What becomes of them. known: tokens; true: it ends here, false: by another end of this call. later, dead: words of ZADD. Jobs that were cancelled,
+-- that give slots back, and {lock, entry, at} of those that hold one; tokens that gates count; how many ends of each kind a type and a batch have.
 local known, later, dead, ended, unstarted, locks, counted, type_ends, batch_ends
 
 function settle_failed.begin(of_worker)
@@ -115,8 +115,8 @@ local function sort_out(group, is, token, entry)
     return true
 end
 
--- Goes through the leases of a group, whose entries stand in a list from the `shift`-th word on. taken: tokens of other ends.
-local function look_at(group, entries, shift, taken)
+-- Goes through the leases of a group, whose entries stand in a list from the `shift`-th word on.
+local function look_at(group, entries, shift)
     local list, met, records, first = words, known, group.is.retries and later or dead, group.first
     local prefix, head_end, n, missing = (group.is.retries and 'l ' or '') .. worker .. ':', group.head_end, #records, 0
     local n_before, waits, is, before, head, at = n, group.waits, nil, nil, nil, nil
@@ -124,7 +124,7 @@ local function look_at(group, entries, shift, taken)
         local last, score = first + waits[k] - 1, us(now + waits[k + 1])
         for i = first, last do
             local token, entry = list[i], entries[i - shift]
-            if not entry or met[token] or taken[token] then
+            if not entry or met[token] ~= nil then
                 missing = missing + 1
             else
                 met[token] = true
@@ -147,13 +147,13 @@ local function look_at(group, entries, shift, taken)
 end
 
 function settle_failed.look(others)
-    local taken, n = {}, 0
+    local n = 0
     known, later, dead, ended, unstarted, locks, counted, type_ends, batch_ends = {}, {}, {}, {}, {}, {}, {}, {}, {}
     for _, part in ipairs(parts) do
-        for i = n + 1, part.behind do taken[others[i].token] = true end
+        for i = n + 1, part.behind do known[others[i].token] = known[others[i].token] or false end
         n = part.behind
         local entries = call('HMGET', active, unpack(words, part.first, part.last))
-        for _, group in ipairs(part.groups) do look_at(group, entries, part.first - 1, taken) end
+        for _, group in ipairs(part.groups) do look_at(group, entries, part.first - 1) end
     end
     return known
 end
