@@ -301,9 +301,7 @@ local function state_read_plain(g, whole, state)
     return wrote and wrote <= now and first < WHOLE and whole.algorithm.load(g, first, rest)
 end
 
-local function has_torn_words(g) return g.algorithm.is_torn and g.algorithm.is_torn(g) end
-
--- Puts the state into g, whose rule may be another; returns false when it cannot be read. What another rule is to take over is read as a whole.
+-- Puts the state into g, whose rule may be another; returns false when it cannot be read.
 local function state_read(g, state)
     local wrote, pause, hold, adapted, text, words = state:match('^(%d+) (%d+) (%S+) (%S+) (%S+) (%d.*)$')
     if not words then return false end
@@ -318,7 +316,7 @@ local function state_read(g, state)
         if not old then return false end
         g.base, g.rule, g.algorithm = old, old, old.algorithm
     end
-    if not words_read(g, words) or whole ~= g.base and has_torn_words(g) then return false end
+    if not words_read(g, words) then return false end
     local back = wrote - now
     if back > 0 then
         g.algorithm.back(g, back)

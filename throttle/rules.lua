@@ -19,7 +19,6 @@
 --   scale(rule, f)          rate rules: makes it f thousandths of its rate, under which its words mean the same
 --   fresh(g)                never used
 --   load(g, first, rest)    reads its words: a number, and what follows it; false when they are wrong
---   is_torn(g)              where load() does not read all of what follows: something in it is wrong
 --   store(g)                its words
 --   back(g, us)             the clock has stepped back
 --   start(g, cost)          the earliest time from now on, and not before that of the last take; huge: never, or not

@@ -3,8 +3,9 @@
 -- Words: "last_us used origin_us LOG": the last start, the slots in LOG, and LOG: entries "delta_us;" or
 -- "delta_us*slots;", oldest first, each so long after the one before, the first after origin. That is about 7 bytes a
 -- start at 1,000/s, 13 at most; count is at most 10,000, and the log is written at each take: for higher counts there
--- is sliding-window. What is over is only forgotten from the front, what is new only added behind, so the middle is
--- read only where another rule takes the log over. The functions are described in rules.lua.
+-- is sliding-window. What is over is only forgotten from the front, what is new only added behind. A log that is torn in
+-- the middle is no state, so each is read as a whole, but for those that this Redis has read or written just now. The
+-- functions are described in rules.lua.
 -- uses: exact
 
 local sliding_log = {}
@@ -33,17 +34,6 @@ function sliding_log.fresh(g)
     set_log(g, 0, '')
 end
 
-function sliding_log.load(g, first, rest)
-    local used, origin, log = rest:match('^(%d+) (%d+) (.*)$')
-    g.last, g.used = first, tonumber(used)
-    if not is_whole(g.used) or #log > 0 and sub(log, -1) ~= ';' then return false end
-    set_log(g, tonumber(origin), log)
-    return true
-end
-
-function sliding_log.store(g)
-    return format('%d %d %d ', g.last, g.used, g.origin) .. sub(g.log, g.pos) .. concat(g.added)
-end
 
 function sliding_log.back(g, us)
     g.last, g.origin = max(0, g.last - us), max(0, g.origin - us)
@@ -64,14 +54,41 @@ local function entry(g, pos)
     return tonumber(delta), slots == '' and 1 or tonumber(slots), after
 end
 
-function sliding_log.is_torn(g)
-    local left, pos = g.used, g.pos
+-- Logs that are whole, which were read or written last, and those before them. A few, as one may have 130,000 bytes.
+local sound, sound_count, sound_before = {}, 0, {}
+local SOUND_MOST = 8
+
+local function note_sound(log)
+    if sound[log] then return end
+    if sound_count >= SOUND_MOST then sound, sound_count, sound_before = {}, 0, sound end
+    sound[log], sound_count = true, sound_count + 1
+end
+
+-- True when the log of a state has entries alone, with all the slots that the state says.
+local function has_whole_log(g)
+    local left, pos = g.used, 1
+    if sound[g.log] or sound_before[g.log] then return true end
     while pos <= #g.log do
         local delta, slots, after = entry(g, pos)
-        if not is_whole(delta) then return true end
+        if not is_whole(delta) then return false end
         left, pos = left - slots, after
     end
-    return left ~= 0
+    if left == 0 then note_sound(g.log) end
+    return left == 0
+end
+
+function sliding_log.load(g, first, rest)
+    local used, origin, log = rest:match('^(%d+) (%d+) (.*)$')
+    g.last, g.used = first, tonumber(used)
+    if not is_whole(g.used) then return false end
+    set_log(g, tonumber(origin), log)
+    return has_whole_log(g)
+end
+
+function sliding_log.store(g)
+    local log = sub(g.log, g.pos) .. concat(g.added)
+    note_sound(log)
+    return format('%d %d %d ', g.last, g.used, g.origin) .. log
 end
 
 -- Forgets the starts that are over by that time: nothing starts before it any more.
