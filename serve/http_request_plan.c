@@ -114,9 +114,12 @@ static const struct api_verb api_verbs[] = {
     {"batch", RIGHT_ENQUEUE, THREAD_CHANGE, CALL_MOST},
     {"bulk", RIGHT_ENQUEUE, THREAD_CHANGE, CALL_TEXT_MOST + 4096},
     {"cancel", RIGHT_ACT, THREAD_SEARCH, CALL_MOST},
+    {"end", 0, THREAD_LOOK, CALL_MOST},
     {"enqueue", RIGHT_ENQUEUE, THREAD_CHANGE, CALL_MOST},
+    {"hold", 0, THREAD_LOOK, CALL_MOST},
     {"job", RIGHT_LOOK, THREAD_SEARCH, CALL_MOST},
     {"rate", 0, THREAD_LOOK, CALL_MOST},
+    {"renew", 0, THREAD_LOOK, CALL_MOST},
     {"take", 0, THREAD_LOOK, CALL_MOST},
 };
 

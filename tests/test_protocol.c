@@ -556,7 +556,13 @@ TEST_WITH(test_rights, flush, NULL)
     json_decref(by_redis("about", &(struct text){.at = "{}", .len = 2}));
     assert_no_right("take", "{\"limit\":\"openai\"}");
     assert_no_right("cancel", "{\"id\":\"j1\"}");
+    assert_no_right("hold", "{\"limit\":\"openai\"}");
     become("taker");
+    assert_answer(by_redis, "hold", "{\"limit\":\"openai\",\"tag\":\"a\",\"wait\":9}",
+                  "{\"allowed\":true,\"limit\":2,\"remaining\":\"<n>\",\"reset_after\":\"<s>\",\"token\":"
+                  "\"openai~a\"}");
+    assert_answer(by_redis, "renew", "{\"token\":\"openai~a\"}", "{\"held\":true}");
+    assert_answer(by_redis, "end", "{\"token\":\"openai~a\",\"spent\":0}", "{\"ended\":true}");
     json_decref(by_redis("take", &(struct text){.at = "{\"limit\":\"openai\",\"wait\":9}", .len = 27}));
     assert_answer(by_redis, "rate", "{\"limit\":\"nobody\"}",
                   "{\"refused\":\"missing\",\"member\":\"limit\",\"why\":\"<why>\"}");
@@ -609,9 +615,14 @@ static const char *const partitioned[][3] = {
      "{\"allowed\":true,\"limit\":5,\"remaining\":4,\"reset_after\":\"<s>\"}"},
     {"take", "{\"limit\":\"mail\",\"wait\":1}",
      "{\"allowed\":true,\"limit\":5,\"remaining\":3,\"reset_after\":\"<s>\"}"},
+    {"hold", "{\"limit\":\"mail\",\"tag\":\"a\"}",
+     "{\"allowed\":true,\"limit\":5,\"remaining\":2,\"reset_after\":\"<s>\",\"token\":\"mail~a\"}"},
+    {"renew", "{\"token\":\"mail~a\"}", "{\"held\":true}"},
+    {"end", "{\"token\":\"mail~a\"}", "{\"ended\":true}"},
     {"about", "{}",
-     "{\"protocol\":1,\"verbs\":[\"about\",\"batch\",\"bulk\",\"cancel\",\"enqueue\",\"job\",\"rate\","
-     "\"take\"],\"capabilities\":[\"result\"],"
+     "{\"protocol\":1,\"verbs\":[\"about\",\"batch\",\"bulk\",\"cancel\",\"end\",\"enqueue\",\"hold\","
+     "\"job\","
+     "\"rate\",\"renew\",\"take\"],\"capabilities\":[\"hold\",\"result\"],"
      "\"partitions\":4}"},
 };
 

@@ -11,7 +11,8 @@ protocol.VERSION = '1'
 -- verb -> its function, and the role that calls it.
 local VERBS = {
     {'about', 'call_about'}, {'batch', 'call_produce', 'producer'}, {'bulk', 'call_produce', 'producer'}, {'cancel', 'call_cancel', 'operator'},
-    {'enqueue', 'call_produce', 'producer'}, {'job', 'call_job'}, {'rate', 'call_take', 'taker'}, {'take', 'call_take', 'taker'},
+    {'end', 'call_take', 'taker'}, {'enqueue', 'call_produce', 'producer'}, {'hold', 'call_take', 'taker'}, {'job', 'call_job'},
+    {'rate', 'call_take', 'taker'}, {'renew', 'call_take', 'taker'}, {'take', 'call_take', 'taker'},
 }
 
 function protocol.verbs()

@@ -9,9 +9,10 @@
 static const struct {
     const char *verb, *script;
 } scripts_of[] = {
-    {"about", "call_about"},   {"batch", "call_produce"},   {"bulk", "call_produce"},
-    {"cancel", "call_cancel"}, {"enqueue", "call_produce"}, {"job", "call_job"},
-    {"rate", "call_take"},     {"take", "call_take"},
+    {"about", "call_about"},     {"batch", "call_produce"}, {"bulk", "call_produce"},
+    {"cancel", "call_cancel"},   {"end", "call_take"},      {"hold", "call_take"},
+    {"enqueue", "call_produce"}, {"job", "call_job"},       {"rate", "call_take"},
+    {"renew", "call_take"},      {"take", "call_take"},
 };
 
 static const char *script_of(const char *verb)

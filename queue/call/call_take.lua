@@ -1,13 +1,14 @@
--- call_take: the verbs of the protocol for callers that are no jobs: take, rate.
+-- call_take: the verbs of the protocol for callers that are no jobs: take, rate; hold, renew, end.
 --
 -- KEYS[1] prefix
 -- ARGV: now, verb, document (doc/protocol.md)
 -- role: taker
 -- reply: JSON, as doc/protocol.md has it
 -- format: any
--- uses: body document partition
+-- uses: body document holds partition
 
-local WAIT_MOST = 86400     -- s
+local SPAN_MOST = 86400     -- s
+local TTL = 30              -- s
 local KEY_MOST = 1024       -- bytes
 local ASK_MOST_US = 5000000 -- a slot may come sooner than was told: who waits asks so often
 
@@ -22,10 +23,29 @@ local TAKE = {
     limit = LIMIT.limit,
     key = LIMIT.key,
     cost = LIMIT.cost,
-    wait = {is = function(value) return type(value) == 'number' and value >= 0 and value <= WAIT_MOST end, must_be = 'a number of seconds from 0 to 86400'},
+    wait = {is = function(value) return type(value) == 'number' and value >= 0 and value <= SPAN_MOST end, must_be = 'a number of seconds from 0 to 86400'},
     place = {is = function(value) return type(value) == 'string' and find(value, '^%d+%.%d+%.%w+$') end, must_be = 'as it was answered'},
     leave = {is = function(value) return value == true end, must_be = 'true'},
 }
+local HOLD = {
+    limit = LIMIT.limit,
+    key = LIMIT.key,
+    cost = LIMIT.cost,
+    wait = TAKE.wait,
+    place = TAKE.place,
+    leave = TAKE.leave,
+    ttl = {is = function(value) return type(value) == 'number' and value >= 0.1 and value <= SPAN_MOST end, must_be = 'a number of seconds from 0.1 to 86400'},
+    tag = {is = function(value) return type(value) == 'string' and #value <= 40 and find(value, '^%w+$') end, must_be = 'a string of 1 to 40 letters and digits'},
+    who = {is = function(value) return type(value) == 'string' and #value <= 200 and not find(value, '%c') end, must_be = 'a line of at most 200 bytes'},
+}
+local RENEW = {
+    token = {is = function(value) return type(value) == 'string' and holds.parts(value) end, must_be = 'as it was answered'},
+}
+local END = {
+    token = RENEW.token,
+    spent = {is = function(value, name) return is_digits(value, name, 0, 1000000000) end, must_be = 'a whole number from 0 to 1000000000'},
+}
+local KNOWN = {take = TAKE, rate = LIMIT, hold = HOLD, renew = RENEW, ['end'] = END}
 
 -- What take says instead of an answer, in the words of throttle/take/take.c.
 local REFUSED = {
@@ -44,27 +64,52 @@ local function answered(reply, more)
     return format('{"allowed":%s,"limit":%d,"remaining":%d,"reset_after":%s%s}', word, reply[2], reply[3], document.seconds(max(0, reply[5])), more or '')
 end
 
-local function wait(given, key, cost)
+local function ask(verb, given, key, cost, place, tag)
+    local most = us(floor((given.wait or 0) * 1000000))
+    local ARGV = {'', given.leave and 'leave' or 'ask', '', given.limit, key, cost, place, tag, most}
+    if verb == 'take' then return scripts.take_wait(ARGV) end
+    ARGV[10], ARGV[11] = us(floor((given.ttl or TTL) * 1000000)), given.who or ''
+    return scripts.hold(ARGV)
+end
+
+local function wait(verb, given, key, cost)
     local place = given.place or ''
-    local tag, most = match(place, '%w+$') or document.made(), us(floor((given.wait or 0) * 1000000))
-    local reply = scripts.take_wait{'', given.leave and 'leave' or 'ask', '', given.limit, key, cost, place, tag, most}
+    local tag = match(place, '%w+$') or given.tag or document.made()
+    local reply = ask(verb, given, key, cost, place, tag)
     if reply.err then return document.fault(reply.err) end
     if given.leave and reply[2] == nil then return '{"left":true}' end
-    if reply[1] == 1 then return answered(reply, reply[4] > 0 and ',"start_after":' .. document.seconds(reply[4]) or '') end
+    if reply[1] == 1 then
+        return answered(reply, (reply[4] > 0 and ',"start_after":' .. document.seconds(reply[4]) or '')
+                               .. (verb == 'hold' and ',"token":"' .. given.limit .. '~' .. tag .. '"' or ''))
+    end
     if reply[7] == '' then return answered(reply) end
     return answered(reply, ',"place":"' .. reply[7] .. '","ask_after":' .. document.seconds(min(max(0, reply[4]), ASK_MOST_US)))
 end
 
-local function wrong_take(given)
-    if not given.limit then return document.missing('take', 'limit') end
+local function wrong_wait(verb, given)
+    if not given.limit then return document.missing(verb, 'limit') end
+    local wrong, why
+    local came, own, tag = match(given.place or '', '^(%d+)%.(%d+)%.(%w+)')
     if given.place and not given.wait and not given.leave then
-        return document.refused('invalid', 'wrong take: "place" without "wait" or "leave"', 'place')
+        wrong, why = 'place', '"place" without "wait" or "leave"'
+    elseif came and (tonumber(came) >= 2 ^ 53 or tonumber(own) ~= (given.cost or 1)) then
+        wrong, why = 'place', '"place" is of another cost'
+    elseif came and given.tag and given.tag ~= tag then
+        wrong, why = 'tag', '"tag" is not that of "place"'
+    elseif given.leave and not given.place then
+        wrong, why = 'leave', '"leave" without "place"'
     end
-    local came, own = match(given.place or '', '^(%d+)%.(%d+)')
-    if came and (tonumber(came) >= 2 ^ 53 or tonumber(own) ~= (given.cost or 1)) then
-        return document.refused('invalid', 'wrong take: "place" is of another cost', 'place')
-    end
-    if given.leave and not given.place then return document.refused('invalid', 'wrong take: "leave" without "place"', 'leave') end
+    return wrong and document.refused('invalid', 'wrong ' .. verb .. ': ' .. why, wrong)
+end
+
+-- Renews or ends a hold.
+local function about_hold(verb, given)
+    if not given.token then return document.missing(verb, 'token') end
+    local reply = verb == 'renew' and scripts.hold_renew{'', given.token}
+        or scripts.hold_end{'', given.token, given.spent and digits(given.spent) or ''}
+    if reply.err then return document.fault(reply.err) end
+    if reply[1] == 0 then return document.refused('missing', 'it is not held any more; it has ended, or was not renewed in time', 'token') end
+    return verb == 'renew' and '{"held":true}' or '{"ended":true}'
 end
 
 -- Reads a document that most callers write, without a look at each member; nil: it is another one.
@@ -89,14 +134,16 @@ end
 
 local function call_take(ARGV)
     local verb = ARGV[2]
-    if #ARGV ~= 3 or verb ~= 'take' and verb ~= 'rate' then return refuse('call_take: wants now, take or rate, and a document') end
-    local name, key, cost = read_fast(ARGV[3])
+    if #ARGV ~= 3 or not KNOWN[verb] then return refuse('call_take: wants now, take, rate, hold, renew or end, and a document') end
+    local name, key, cost
+    if KNOWN[verb].cost and verb ~= 'hold' then name, key, cost = read_fast(ARGV[3]) end
     if name then return take(verb, name, key, cost) end
-    local given, refusal = document.read(ARGV[3], verb == 'take' and TAKE or LIMIT, verb)
-    refusal = refusal or wrong_take(given)
+    local given, refusal = document.read(ARGV[3], KNOWN[verb], verb)
+    if not refusal and KNOWN[verb].token then return about_hold(verb, given) end
+    refusal = refusal or wrong_wait(verb, given)
     if refusal then return refusal end
     key, cost = given.key and body.key_of(given.key) or '', given.cost and digits(given.cost) or '1'
-    if given.wait or given.leave then return wait(given, key, cost) end
+    if verb == 'hold' or given.wait or given.leave then return wait(verb, given, key, cost) end
     return take(verb, given.limit, key, cost)
 end
 

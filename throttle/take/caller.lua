@@ -33,6 +33,7 @@ end
 
 local function wait(place, cost, came, most, hears, on_start)
     local ticket = line.last_start(came)
+    if not hears then line.asks(came) end
     gate.save() -- what loading has put right counts from now
     local till = now + gate.AHEAD
     if line.opens(cost, ticket) <= till and line.start_now(cost, came, ticket) <= till then

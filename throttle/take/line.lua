@@ -3,6 +3,7 @@
 --
 --   line.open(name, key, limit, holds, most) the line of this call; limit, holds: of takes.lua; most: how long a caller waits yet. A word
 --                                       that says what is wrong; nil: nothing
+--   line.asks(came)                     its caller came then, and hears no bell
 --   line.gates()                        its gates, and how many
 --   line.last_start(came)               the ticket of one who came then
 --   line.opens(cost, ticket)            when its gates open for who has it to itself; huge: never
@@ -29,7 +30,8 @@
 -- the first in line against those served later than the line, as for types: jobs and callers take turns.
 --
 -- Nobody knows when a gate of concurrency opens that is full. So its line stands at at:<gate> as queues do, and is told as something ends;
--- and each caller asks again as the next hold ends, whose holder may be dead, and at least every LOOK.
+-- and each caller asks again as the next hold ends, whose holder may be dead, and at least every LOOK. One that hears no bell asks the sooner the
+-- fewer stand before it, and a gate that opens is held until the first comes.
 -- uses: gate rules takes
 
 local line = {}
@@ -42,6 +44,7 @@ local BEFORE_MOST = 500   -- places that one call walks: 1 ms. Callers behind th
 local LOOK_MOST = 20      -- places at which one call looks for a caller that is not late
 local LOOK = 10000000     -- us; so often callers at a gate of concurrency that is full ask again
 local LOOK_LEAST = 100000 -- and no sooner
+local SOON = 200000       -- us; a caller that asks by then anyway is not told of a gate of concurrency
 local LIVES_MS = 60000    -- keys stay so long after what they say is over
 
 -- The line of this call.
@@ -52,9 +55,11 @@ local count -- how many gates there are
 local from  -- when the first caller may start: now, or at the end of the limit's pause
 local patience -- how long the caller of this call waits yet; < 0: as long as it takes
 local again -- when to ask again at a gate of concurrency that is full; nil: not looked for yet
+local deaf -- when the caller of this call came, if it hears no bell
+local counts -- whether a gate is one of concurrency
 
 local function load_gates()
-    count = #limit.set
+    count, counts = #limit.set, limit.set.in_flight
     for i = 1, count do
         gates[i] = gate.load_safe(takes.gate_name(limit, i, key), limit.set[i])
         if not gates[i] then return false end
@@ -70,12 +75,14 @@ end
 function line.open(name, its_key, its_limit, holds, most)
     local path = its_key == '' and name or name .. '/' .. its_key
     limit, key, list, due, node = its_limit, its_key, P .. 'line:' .. path, P .. 'due:' .. path, '!' .. path
-    patience, again = most or -1, nil
+    patience, again, deaf = most or -1, nil, nil
     local wrong = takes.wrong(limit, key, holds)
     wrong = wrong or (is_foreign(list) or is_foreign(due) or not load_gates()) and 'foreign'
     if wrong then return wrong end
     from = limit.set.pause_until and max(now, rules.paused(limit.set)) or now
 end
+
+function line.asks(came) deaf = came end
 
 function line.gates() return gates, count end
 
@@ -86,6 +93,7 @@ local function ask_again()
     if not again then
         local ends = tonumber(call_safe('ZRANGE', P .. 'holds', '0', '0', 'WITHSCORES')[2] or huge)
         again = max(now + LOOK_LEAST, min(now + LOOK, ends))
+        if deaf and patience ~= 0 then again = min(again, now + LOOK_LEAST * (1 + call('ZCOUNT', list, '-inf', '(' .. us(deaf)))) end
         if patience > 0 then again = min(again, now + max(patience, gate.AHEAD + 1)) end
     end
     return again
@@ -140,6 +148,9 @@ local function tell(place, at, told)
     end
 end
 
+-- True for a caller that is to be told, as its slot comes sooner than it was told.
+local function is_sooner(at, told) return at + gate.AHEAD < told and not (counts and told <= now + SOON) end
+
 -- Takes the slots of these places from the gates, each so many times, but for those who are late by more. Returns when the last of them
 -- starts. tells: those who sleep past their slots are told.
 local function walk(places, ticket, late, times, tells)
@@ -151,7 +162,7 @@ local function walk(places, ticket, late, times, tells)
             for n = 1, times do
                 local s = opens(cost, at, ticket)
                 local comes = s == huge and now or s -- a caller that can never start asks, and is answered so
-                if tells and n == 1 and comes + gate.AHEAD < told then tell(places[i], comes, told) end
+                if tells and n == 1 and is_sooner(comes, told) then tell(places[i], comes, told) end
                 if s == huge then break end
                 start_at(s, cost)
                 at = s
@@ -216,13 +227,13 @@ local function first()
 end
 
 -- Holds gates for the first in line until a moment after its slot: those that would be idle for less than one slot of theirs; one of concurrency
--- as it is told to come now.
-local function hold(cost, at, ticket)
+-- as it is told to come now, or comes soon: then.
+local function hold(cost, at, ticket, comes)
     for i = 1, count do
         local g = gates[i]
         if g.base.in_flight then
             call_safe('SADD', P .. 'at:' .. g.name, node)
-            if at <= now + gate.AHEAD then gate.hold(g, node, ticket, now + LATE) end
+            if at <= now + gate.AHEAD then gate.hold(g, node, ticket, max(now, comes) + LATE) end
         elseif gate.start(g, cost, node, ticket) + ceil(g.base.period / g.base.count) >= at then
             gate.hold(g, node, ticket, at + gate.AHEAD)
         end
@@ -244,8 +255,9 @@ local function call_first()
     local cost, ticket = cost_of(place), ticket_of(came)
     local at = opens(cost, from, ticket)
     if at == huge then return end
-    if at + gate.AHEAD < told then tell(place, at, told) end
-    hold(cost, at, ticket)
+    local sooner = is_sooner(at, told)
+    if sooner then tell(place, at, told) end
+    hold(cost, at, ticket, sooner and at or told)
 end
 
 -- Lets a caller start at that time. Who is first in line then may sleep.
@@ -277,10 +289,11 @@ end
 
 function line.join(place, came, at, cost)
     if call('ZADD', list, us(came), place) == 1 and call('ZCARD', list) == 1 then enlist() end
+    if deaf and counts then at = at + LOOK_LEAST end -- it may ask late
     call('ZADD', due, us(at), place)
     outlive(list, at)
     outlive(due, at)
-    if first() == place then hold(cost, at, ticket_of(came)) end
+    if first() == place then hold(cost, at, ticket_of(came), at) end
 end
 
 -- ---- Waking
@@ -316,7 +329,7 @@ function line.look(place)
     if not head then return end
     if head == place then
         if told - LEAD <= now then call('ZADD', due, us(now), '~') end
-    elseif opens(cost_of(head), from, ticket_of(came)) + gate.AHEAD < told then
+    elseif is_sooner(opens(cost_of(head), from, ticket_of(came)), told) then
         reckon()
     end
 end
