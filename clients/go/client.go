@@ -94,7 +94,12 @@ func (c *Client) ask(ctx context.Context, verb, text, name string, answer any) e
 	for {
 		reply, err := c.carrier.call(ctx, verb, text)
 		if err == nil {
-			return readAnswer(reply, answer)
+			err = readAnswer(reply, answer)
+			var missing *MissingError
+			if lost != nil && verb == "end" && errors.As(err, &missing) {
+				return nil // ended by the call whose answer was lost
+			}
+			return err
 		}
 		var unreachable *UnreachableError
 		if !errors.As(err, &lost) && (lost == nil || !errors.As(err, &unreachable)) {

@@ -28,6 +28,9 @@ type takeDocument struct {
 	Wait  json.Number `json:"wait,omitempty"`
 	Place string      `json:"place,omitempty"`
 	Leave bool        `json:"leave,omitempty"`
+	TTL   json.Number `json:"ttl,omitempty"`
+	Tag   string      `json:"tag,omitempty"`
+	Who   string      `json:"who,omitempty"`
 }
 
 // Key tells callers apart, for a limit that is kept by keys.
@@ -60,7 +63,7 @@ type takeAnswer struct {
 	StartAfter       float64 `json:"start_after"`
 	AskAfter         float64 `json:"ask_after"`
 	Never            bool
-	Place            string
+	Place, Token     string
 }
 
 func (a takeAnswer) taken() Taken {
@@ -115,50 +118,57 @@ func (c *Client) askTake(ctx context.Context, verb string, document takeDocument
 func (c *Client) Take(ctx context.Context, limit string, options ...TakeOption) (Taken, error) {
 	o := readOptions(limit, options)
 	question := questionOf(o.document)
-	begin := c.clock.Now()
-	asked := begin
-	if known, found := c.denials.find(question, begin); found && !o.fresh && (known.Never || known.RetryAfter > o.wait) {
+	if known, found := c.denials.find(question, c.clock.Now()); found && !o.fresh && (known.Never || known.RetryAfter > o.wait) {
 		return known, nil
 	}
-	document := o.document
-	for {
-		answer, err := c.askTake(ctx, "take", document)
-		if err == nil && answer.Allowed {
-			if answer.StartAfter > 0 {
-				err = c.clock.Sleep(ctx, duration(answer.StartAfter))
-			}
-			return answer.taken(), err
+	answer, asked, _, err := c.stand(ctx, "take", o.document, o.wait)
+	if err == nil && !answer.Allowed {
+		c.denials.keep(question, asked, answer.taken())
+	}
+	return answer.taken(), err
+}
+
+// stand stands in line until the slot begins, or is denied. It returns when that was asked, by the client's clock and by the wall's.
+func (c *Client) stand(ctx context.Context, verb string, document takeDocument, wait time.Duration) (takeAnswer, time.Time, time.Time, error) {
+	begin := c.clock.Now()
+	for asked := begin; ; asked = c.clock.Now() {
+		if left := wait - asked.Sub(begin); left > 0 {
+			document.Wait = span(left)
+		} else if document.Place != "" {
+			document.Wait = "0"
+		}
+		since := time.Now().Round(0)
+		answer, err := c.askTake(ctx, verb, document)
+		if err == nil && answer.StartAfter > 0 {
+			err = c.clock.Sleep(ctx, duration(answer.StartAfter))
 		}
 		if err == nil && answer.Place == "" {
-			c.denials.keep(question, asked, answer.taken())
-			return answer.taken(), nil
+			return answer, asked, since, nil
 		}
 		if err == nil {
 			document.Place = answer.Place
 			err = c.clock.Sleep(ctx, duration(answer.AskAfter))
 		}
 		if err != nil {
-			c.leave(document)
-			return Taken{}, err
-		}
-		asked = c.clock.Now()
-		document.Wait = "0"
-		if left := o.wait - asked.Sub(begin); left > 0 {
-			document.Wait = span(left)
+			c.leave(verb, document)
+			return takeAnswer{}, asked, since, err
 		}
 	}
 }
 
-// leave gives up a place in the line, where there is one. If that fails the place is lost all the same, ten seconds behind its slot.
-func (c *Client) leave(document takeDocument) {
-	if document.Place == "" {
-		return
-	}
+// leave gives up a place in the line, and what it may hold. If that fails the place is lost all the same, ten seconds behind its slot; a
+// hold has an end.
+func (c *Client) leave(verb string, document takeDocument) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	if verb == "hold" {
+		if text, err := encode(heldDocument{Token: document.Limit + "~" + document.Tag}, ""); err == nil {
+			_, _ = c.carrier.call(ctx, "end", string(text))
+		}
+	}
 	document.Wait, document.Leave = "", true
-	if text, err := encode(document, ""); err == nil {
-		_, _ = c.carrier.call(ctx, "take", string(text))
+	if text, err := encode(document, ""); err == nil && document.Place != "" {
+		_, _ = c.carrier.call(ctx, verb, string(text))
 	}
 }
 

@@ -27,12 +27,13 @@ OTHERS = ["true", "false", "null", "[]", "{}", "[1,2]", '{"a":1,"a":2}', "[1,]",
           "[" * 512 + "]" * 512, f'"{"k" * 1025}"', "/*c*/1", "1 2"]
 LINES = ["", " ", "\t", "\r", "\f", "\u00a0", "1\0", " 1 ", "\v1", "1", '{"to":1}']
 MEMBERS = {"enqueue": "type id args key cost max_attempts timeout traceparent meta queue in at unique unique_until batch remember",
-           "batch": "batch seal then queue", "take": "limit key cost wait place leave", "rate": "limit key cost", "job": "id cursor",
+           "batch": "batch seal then queue", "take": "limit key cost wait place leave", "hold": "limit key cost wait place leave ttl tag who", "renew": "token", "end": "token spent", "rate": "limit key cost", "job": "id cursor",
            "cancel": "id cursor", "about": "", "head": "batch stream offset sum type queue", "line": "type id args key cost queue"}
 RIGHT = {"type": ["mail", "news", "keyed"], "key": ["k", "k2"], "unique": ["u1", "u2"], "batch": ["b1", "b2"], "stream": ["s1", "s2"],
-         "then": ["r", "r2"], "limit": [*LIMITS, "nobody"], "place": ["1.1.x"]}
-RAW = {"cost": ["1", "2"], "max_attempts": ["5"], "timeout": ["5.5"], "offset": ["0", "1"], "seal": ["true"], "leave": ["true"]}
-TIMES = ("reset_after", "retry_after", "ask_after", "created_at", "sealed_at", "ended_at", "enqueued_at", "start", "place", "why")
+         "then": ["r", "r2"], "limit": [*LIMITS, "nobody"], "place": ["1.1.x"], "token": ["flight~t1", "mail~t2", "nobody~t1"],
+         "tag": ["t1", "t2"], "who": ["me"]}
+RAW = {"cost": ["1", "2"], "max_attempts": ["5"], "timeout": ["5.5"], "offset": ["0", "1"], "seal": ["true"], "leave": ["true"], "ttl": ["60"], "spent": ["0", "1"]}
+TIMES = ("reset_after", "retry_after", "ask_after", "created_at", "sealed_at", "ended_at", "enqueued_at", "start", "place", "token", "why")
 
 
 class Maker:
@@ -63,7 +64,7 @@ class Maker:
         return self.chance(0.01, "\ufeff") + text + self.chance(0.03, "x", "{}", "\0", "\f")
 
     def document(self):
-        verb = self.random.choice(["enqueue"] * 4 + ["bulk"] * 4 + ["take"] * 2 + ["batch", "rate", "job", "cancel", "about"])
+        verb = self.random.choice(["enqueue"] * 4 + ["bulk"] * 4 + ["take"] * 2 + ["hold"] * 2 + ["renew", "end"] + ["batch", "rate", "job", "cancel", "about"])
         if verb != "bulk":
             return verb, self.object(verb)
         head = self.object("head")

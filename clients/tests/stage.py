@@ -197,8 +197,14 @@ class Adapter:
         stage.processes.append(self.process)
 
     def __call__(self, do, **arguments):
+        self.tell(do, **arguments)
+        return self.hear()
+
+    def tell(self, do, **arguments):
         self.process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
         self.process.stdin.flush()
+
+    def hear(self):
         line = self.process.stdout.readline()
         if not line:
             raise AssertionError("the adapter ended: " + self.stage.read("adapter.log")[-2000:])

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from stage import Proxy, Refused, await_that, free_port
@@ -171,6 +172,38 @@ def slots_of_two_processes(stage, start):
     stage.weir("rate", "set", "keyed", "1/1h,by=key")
     assert one("take", limit="keyed", key="any text: ü")["allowed"] and one("take", limit="keyed", key="k")["allowed"]
     assert not two("take", limit="keyed", key="any text: ü")["allowed"]
+
+
+def holders(stage, limit):
+    return json.loads(stage.weir("rate", "show", limit, "--json"))["held_by"]
+
+
+def slots_on_lease(stage, start):
+    """A hold is renewed while its block runs. Its process is killed: another one has the slot when the lease is over, not before. What somebody
+    ends is lost."""
+    one, two, web = start(), start(), start(url=stage.serve())
+    stage.weir("rate", "set", "gpu", "concurrency=1")
+    one.tell("hold", limit="gpu", ttl=5, seconds=60)
+    await_that("it holds", lambda: holders(stage, "gpu"))
+    time.sleep(6)
+    assert refusal(two, "hold", limit="gpu").kind == "denied"
+    assert refusal(web, "hold", limit="gpu", wait=0.3).kind == "denied"
+    one.process.kill()
+    [last] = holders(stage, "gpu")
+    two.tell("hold", limit="gpu", wait=60, ttl=20, seconds=3)
+    await_that("the other holds", lambda: [holder for holder in holders(stage, "gpu") if holder["token"] != last["token"]])
+    [other] = holders(stage, "gpu")
+    assert last["until"] <= other["since"], (last, other)
+    assert two.hear() == other["token"]
+    assert web("hold", limit="gpu", wait=60, seconds=0.1)
+    two.tell("hold", limit="gpu", ttl=20, seconds=5)
+    stage.weir("hold", "end", await_that("it holds", lambda: holders(stage, "gpu"))[0]["token"])
+    assert refusal(two.hear).kind == "missing"
+    stage.weir("rate", "set", "api", "10/1h")
+    assert web("hold", limit="api", cost=8, spent=1)
+    assert refusal(web, "hold", limit="api", cost=10).retry_after > 60
+    assert web("hold", limit="api", cost=9)
+    assert refusal(web, "hold", limit="api", cost=11).retry_after is None
 
 
 def calls_of_redis(ask):
@@ -441,6 +474,13 @@ def test_mode(stage, start):
     q("move", seconds=1800)
     assert q("slot", limit="openai")["allowed"]
     assert q("slot", limit="openai", wait=3600)["allowed"]
+    q("set_rate", name="gpu", rules="concurrency=1")
+    for _ in range(2):
+        assert q("hold", limit="gpu", ttl=5, seconds=9)
+    assert q("call", verb="hold", text='{"limit":"gpu","tag":"a"}')["allowed"]
+    assert refusal(q, "hold", limit="gpu").kind == "denied"
+    assert q("hold", limit="gpu", wait=40), "it is over in 30 s"
+    assert refusal(q, "take", limit="gpu").kind == "invalid"
     assert refusal(q, "enqueue", type="a b").member == "type"
     assert refusal(q, "take", limit="nobody").kind == "missing"
     first = q("enqueue", type="sync", options={"unique": "u"})
@@ -465,6 +505,6 @@ def test_mode(stage, start):
     assert refusal(q, "job", id=kept).kind == "missing"
 
 
-CASES = [bulk_over_a_cut_connection, bulk_without_a_batch, one_job, unique, wrong_input, serve, lost_over_http, slots_of_two_processes, handlers, results,
-         lines_and_deaths, several_at_a_time_and_stopping, cancelling, a_rate, redis_killed_and_back, functions_flushed, another_version, rights,
+CASES = [bulk_over_a_cut_connection, bulk_without_a_batch, one_job, unique, wrong_input, serve, lost_over_http, slots_of_two_processes, slots_on_lease,
+         handlers, results, lines_and_deaths, several_at_a_time_and_stopping, cancelling, a_rate, redis_killed_and_back, functions_flushed, another_version, rights,
          partitions, of_a_cluster, over_tls, through_sentinels, test_mode]

@@ -248,7 +248,15 @@ var (
 	takeMembers = with(rateMembers, map[string]kind{
 		"wait": number("a number of seconds from 0 to 86400", 0, 86400), "leave": isTrue, "place": matching("as it was answered", `[0-9]+\.[0-9]+\.[A-Za-z0-9]+`),
 	})
-	idMembers = map[string]kind{"id": aName, "cursor": {func([]byte) bool { return false }, "as it was answered"}} // here there is none
+	holdMembers = with(takeMembers, map[string]kind{
+		"ttl": number("a number of seconds from 0.1 to 86400", 0.1, 86400), "tag": matching("a string of 1 to 40 letters and digits", `[A-Za-z0-9]{1,40}`),
+		"who": text("a line of at most 200 bytes", func(s string) bool {
+			return len(s) <= 200 && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
+		}),
+	})
+	renewMembers = map[string]kind{"token": matching("as it was answered", `[A-Za-z0-9_.-]{1,128}~[A-Za-z0-9]+`)}
+	endMembers   = with(renewMembers, map[string]kind{"spent": whole(0, 1e9)})
+	idMembers    = map[string]kind{"id": aName, "cursor": {func([]byte) bool { return false }, "as it was answered"}} // here there is none
 )
 
 // check returns what is wrong with the document.

@@ -170,6 +170,19 @@ func (g *gate) take(now, cost int64) {
 	}
 }
 
+// settle says that what started then has cost so much in truth.
+func (g *gate) settle(at, cost, spent int64) {
+	if g.smooth() {
+		g.tat = new(big.Rat).Add(g.tat, g.slots(spent-cost))
+	}
+	for i := range g.log {
+		if g.log[i] == (start{at, cost}) {
+			g.log[i].cost = spent
+			break
+		}
+	}
+}
+
 func (g *gate) end() {
 	if g.algorithm == "concurrency" {
 		g.running--

@@ -63,13 +63,14 @@ type Fake struct {
 	batches map[string]*batch
 	streams map[string]int64
 	keeps   map[string]int64 // of a type
+	holds   map[string]*hold // by their tokens
 	kept    map[string]*job  // those that are done, until they are due
 }
 
 // New returns an empty one.
 func New() *Fake {
 	return &Fake{now: time.Now().UnixMicro(), limits: map[string]*limit{}, ids: map[string]int64{}, unique: map[string]holder{},
-		batches: map[string]*batch{}, streams: map[string]int64{},
+		batches: map[string]*batch{}, holds: map[string]*hold{}, streams: map[string]int64{},
 		keeps: map[string]int64{}, kept: map[string]*job{}}
 }
 
@@ -163,7 +164,7 @@ func (f *Fake) Sleep(ctx context.Context, d time.Duration) error {
 
 // ---- What a client calls
 
-var verbs = []string{"about", "batch", "bulk", "cancel", "enqueue", "job", "rate", "take"}
+var verbs = []string{"about", "batch", "bulk", "cancel", "end", "enqueue", "hold", "job", "rate", "renew", "take"}
 
 // Do answers what a client of Redis asks: HGET tells the words of the verbs, and those call them.
 func (f *Fake) Do(_ context.Context, args ...any) (any, error) {
@@ -192,7 +193,8 @@ func (f *Fake) call(verb, text string) (map[string]any, error) {
 		return nil, err
 	}
 	handlers := map[string]func(document) (map[string]any, error){
-		"about": f.about, "batch": f.batch, "cancel": f.cancel, "enqueue": f.enqueue, "job": f.job, "rate": f.rate, "take": f.take,
+		"about": f.about, "batch": f.batch, "cancel": f.cancel, "end": f.endHold, "enqueue": f.enqueue, "hold": f.hold, "job": f.job, "rate": f.rate,
+		"renew": f.renew, "take": f.take,
 	}
 	return handlers[verb](d)
 }
@@ -225,7 +227,7 @@ func seconds(us int64) float64 { return float64(us) / 1e6 }
 func micros(seconds float64) int64 { return int64(math.Round(seconds * 1e6)) }
 
 func (f *Fake) about(d document) (map[string]any, error) {
-	return map[string]any{"protocol": 1, "verbs": verbs, "capabilities": []string{"result"}, "partitions": 1}, d.check(nil, "", "document")
+	return map[string]any{"protocol": 1, "verbs": verbs, "capabilities": []string{"hold", "result"}, "partitions": 1}, d.check(nil, "", "document")
 }
 
 func (f *Fake) enqueue(d document) (map[string]any, error) {
@@ -527,13 +529,18 @@ func (f *Fake) rate(d document) (map[string]any, error) {
 	if err := d.check(rateMembers, "limit", "document"); err != nil {
 		return nil, err
 	}
-	return f.askLimit(d, false)
+	return f.askLimit(d, false, "")
 }
 
 func (f *Fake) take(d document) (map[string]any, error) {
 	if err := d.check(takeMembers, "limit", "document"); err != nil {
 		return nil, err
 	}
+	return f.askInLine(d, "")
+}
+
+// askInLine takes slots, or says at which place the caller stands. tag: of a hold.
+func (f *Fake) askInLine(d document, tag string) (map[string]any, error) {
 	if d.has("place") && !d.has("wait") && !d.has("leave") {
 		return nil, invalid("place", `wrong document: "place" without "wait" or "leave"`)
 	}
@@ -543,16 +550,19 @@ func (f *Fake) take(d document) (map[string]any, error) {
 	if d.has("leave") && !d.has("place") {
 		return nil, invalid("leave", `wrong document: "leave" without "place"`)
 	}
-	return f.askLimit(d, true)
+	if tag != "" && d.text("tag", tag) != tag {
+		return nil, invalid("tag", `wrong document: "tag" is not that of "place"`)
+	}
+	return f.askLimit(d, true, tag)
 }
 
-func (f *Fake) askLimit(d document, takes bool) (map[string]any, error) {
+func (f *Fake) askLimit(d document, takes bool, tag string) (map[string]any, error) {
 	l, cost := f.limits[d.text("limit", "")], int64(d.number("cost", 1))
 	if l == nil {
 		return nil, &weir.MissingError{Why: "there is no such limit; set it with weir rate set, or give a rule", Member: "limit"}
 	}
 	for _, r := range l.rules {
-		if r.algorithm == "concurrency" {
+		if tag == "" && r.algorithm == "concurrency" {
 			return nil, invalid("limit", "the limit counts jobs in flight, which a take cannot give back")
 		}
 	}
@@ -590,12 +600,25 @@ func (f *Fake) askLimit(d document, takes bool) (map[string]any, error) {
 		answer["never"] = true
 	} else if begins > f.now {
 		after := seconds(begins - f.now)
+		if begins >= later { // as somebody ends
+			after = 10
+			if d.number("wait", 0) > 0 {
+				after = 0.1
+			}
+		}
 		answer["retry_after"] = after
 		if after <= d.number("wait", -1) {
-			answer["place"], answer["ask_after"] = fmt.Sprintf("%d.%d.fake", f.now, cost), math.Min(5, after)
+			answer["place"], answer["ask_after"] = fmt.Sprintf("%d.%d.%s", f.now, cost, or(tag, "fake")), math.Min(5, after)
 		}
 	}
 	return answer, nil
+}
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
 }
 
 // ---- Running
@@ -631,6 +654,7 @@ func (f *Fake) gatesOf(one *job) (gates []*gate, may bool) {
 		return nil, true
 	}
 	key := l.keyOf(one.document)
+	f.endLate()
 	gates, may = l.of(key), l.paused(key) <= f.now
 	for _, g := range gates {
 		may = may && g.start(f.now, one.cost) == f.now

@@ -1,9 +1,14 @@
 import { carrierOf, test } from './carriers.js';
 import { Denied, Invalid } from './errors.js';
+import { DISPOSE, hold } from './hold.js';
 import { Denials, ask, enqueue, enqueueMany, pages, rate, seal, take, wait } from './protocol.js';
 
-/* Node 18 has no Symbol.asyncDispose. */
-const DISPOSE = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
+function denied(limit, take) {
+  return new Denied(
+    take.retryAfter === null ? `${limit}: this costs more than the limit can hold` : `${limit}: denied; again in ${take.retryAfter.toFixed(3)} s`,
+    take.retryAfter,
+  );
+}
 
 /** Speaks to one Redis and one namespace, or to weir serve. It connects at the first call. */
 export class Weir {
@@ -55,10 +60,13 @@ export class Weir {
   async slot(limit, options = {}) {
     const slot = await this.take(limit, options);
     if (slot.allowed) return Object.assign(slot, { async [DISPOSE]() {} });
-    throw new Denied(
-      slot.retryAfter === null ? `${limit}: this costs more than the limit can hold` : `${limit}: denied; again in ${slot.retryAfter.toFixed(3)} s`,
-      slot.retryAfter,
-    );
+    throw denied(limit, slot);
+  }
+
+  async hold(limit, options = {}) {
+    const { take: asked, held } = await hold(this.#carrier, limit, options);
+    if (held) return held;
+    throw denied(limit, asked);
   }
 
   rate(limit, options = {}) {

@@ -166,6 +166,14 @@ export const TAKE = {
   place: text((v) => /^[0-9]+\.[0-9]+\.[A-Za-z0-9]+$/.test(v), 'as it was answered'),
   leave: TRUE,
 };
+export const HOLD = {
+  ...TAKE,
+  ttl: number((v) => v >= 0.1 && v <= 86400, 'a number of seconds from 0.1 to 86400'),
+  tag: text((v) => /^[A-Za-z0-9]{1,40}$/.test(v), 'a string of 1 to 40 letters and digits'),
+  who: text((v) => Buffer.byteLength(v) <= 200 && !/[\0-\x1f\x7f]/.test(v), 'a line of at most 200 bytes'),
+};
+export const RENEW = { token: text((v) => /^[A-Za-z0-9_.-]{1,128}~[A-Za-z0-9]+$/.test(v), 'as it was answered') };
+export const END = { ...RENEW, spent: whole(0, 1e9) };
 export const ID = { id: NAME, cursor: [() => false, 'as it was answered'] }; // here there is none
 
 /** Returns the document as JavaScript has it, or throws what is wrong with it. */

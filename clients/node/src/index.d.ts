@@ -120,6 +120,25 @@ export interface Take {
   startAfter: number;
 }
 
+export interface HoldOptions extends RateOptions {
+  /** It stands in line that long. */
+  wait?: Span;
+  /** How long the slots stay held if this program dies (30 s). */
+  ttl?: Span;
+}
+
+export interface Hold extends AsyncDisposable {
+  token: string;
+  /** What it has cost in truth, for the rates. */
+  spent?: number;
+  /** The slots may be another's: stop. */
+  readonly lost: boolean;
+  /** Ends then. */
+  readonly signal: AbortSignal;
+  /** Gives the slots back. Missing: it was not held to the end. */
+  end(): Promise<void>;
+}
+
 /** Speaks to one Redis and one namespace, or to weir serve. It connects at the first call. */
 export class Weir {
   constructor(options?: WeirOptions);
@@ -140,6 +159,8 @@ export class Weir {
   take(limit: string, options?: TakeOptions): Promise<Take>;
   /** The same, for `await using`. Throws Denied. A slot that was taken stays taken. */
   slot(limit: string, options?: TakeOptions): Promise<Take & AsyncDisposable>;
+  /** Holds slots, of concurrency too, until end(), for `await using`: renewed meanwhile, and back after ttl if this program dies. Throws Denied. */
+  hold(limit: string, options?: HoldOptions): Promise<Hold>;
   /** How a limit is; nothing is taken. */
   rate(limit: string, options?: RateOptions): Promise<Take>;
   /** What this Weir can do. */

@@ -11,7 +11,7 @@ const JOBS = new RegExp(String.raw`^concurrency=(\d+)((?:${BY})*)$`);
 const COUNT_MOST = 10n ** 9n;
 const TEN_YEARS = 3650n * UNITS.d;
 
-const LATER = Number.MAX_SAFE_INTEGER; // of concurrency: when a job ends
+export const LATER = Number.MAX_SAFE_INTEGER; // of concurrency: when a job ends
 
 function divideUp(n, by) {
   const quotient = n / by;
@@ -90,6 +90,12 @@ class Gate {
     } else {
       this.#log = [...this.#live(now), { at: now, cost }];
     }
+  }
+
+  /* What started then has cost so much in truth. */
+  settle(at, cost, spent) {
+    if (this.isBucket) this.#tat += BigInt(this.rule.period) * BigInt(spent - cost);
+    else this.#log = this.#log.map((one) => (one.at === at && one.cost === cost ? { at, cost: spent } : one));
   }
 
   end() {

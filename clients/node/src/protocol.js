@@ -41,12 +41,12 @@ export function makeId() {
 }
 
 /** Refuses options that nobody would read. */
-function checkOptions(options, known) {
+export function checkOptions(options, known) {
   for (const name of Object.keys(options))
     if (!known.includes(name)) throw new Invalid(`no such option: ${name}; there are ${known.join(', ')}`, name);
 }
 
-function given(document) {
+export function given(document) {
   return Object.fromEntries(Object.entries(document).filter(([, value]) => value !== undefined && value !== null));
 }
 
@@ -79,6 +79,7 @@ async function askText(carrier, verb, text, name, signal) {
     try {
       return readAnswer(await carrier.call(verb, text, signal));
     } catch (e) {
+      if (lost && verb === 'end' && e instanceof Missing) return { ended: true }; // by the call whose answer was lost
       if (!(e instanceof Lost || (lost && e instanceof Unreachable))) throw e;
       lost = e instanceof Lost ? e : lost;
     }
@@ -306,7 +307,7 @@ export class Denials {
   }
 }
 
-function takeOf(answer) {
+export function takeOf(answer) {
   return {
     allowed: answer.allowed,
     limit: answer.limit,
@@ -318,12 +319,12 @@ function takeOf(answer) {
 }
 
 /* Stands in line until the slot comes or is denied. */
-async function stand(carrier, document, wait, { asked, signal }) {
+export async function stand(carrier, verb, document, wait, { asked, signal }) {
   const begin = asked;
   try {
     for (;;) {
       const { place } = document;
-      const answer = await ask(carrier, 'take', wait === 0 ? document : { ...document, wait: place === undefined ? wait : Math.max(0, wait - (asked - begin)) }, { signal });
+      const answer = await ask(carrier, verb, wait === 0 ? document : { ...document, wait: place === undefined ? wait : Math.max(0, wait - (asked - begin)) }, { signal });
       if (answer.allowed && answer.start_after) await carrier.sleep(answer.start_after, signal);
       if (answer.place === undefined) return { answer, asked };
       document = { ...document, place: answer.place };
@@ -331,8 +332,9 @@ async function stand(carrier, document, wait, { asked, signal }) {
       asked = carrier.now();
     }
   } catch (e) {
-    // Who cannot leave the line loses the place all the same, ten seconds behind its slot.
-    if (document.place !== undefined) await briefly(carrier.call('take', documentText({ ...document, leave: true })));
+    // What cannot be sent comes by itself: a hold has an end, and a place is lost ten seconds behind its slot.
+    if (verb === 'hold') await briefly(carrier.call('end', documentText({ token: `${document.limit}~${document.tag}` })));
+    if (document.place !== undefined) await briefly(carrier.call(verb, documentText({ ...document, leave: true })));
     throw e;
   }
 }
@@ -346,7 +348,7 @@ export async function take(carrier, denials, limit, options) {
   const question = documentText(document);
   const known = fresh ? undefined : denials.find(question, asked);
   if (known && (known.retry_after ?? Infinity) > wait) return takeOf(known);
-  const came = await stand(carrier, document, wait, { asked, signal });
+  const came = await stand(carrier, 'take', document, wait, { asked, signal });
   if (!came.answer.allowed) denials.keep(question, came.asked, came.answer);
   return takeOf(came.answer);
 }

@@ -8,7 +8,7 @@ import * as documents from './documents.js';
 import { Closed, Invalid, Missing } from './errors.js';
 import { Job, handlers as ofModule } from './handlers.js';
 import { stringify } from './json.js';
-import { Limit } from './limits.js';
+import { LATER, Limit } from './limits.js';
 import { makeId } from './protocol.js';
 
 const KEEP_MADE_S = 60;
@@ -40,6 +40,8 @@ export class Fake {
   #batches = new Map();
   #streams = new Map();
   #keeps = new Map(); // type -> us
+  #holds = new Map(); // token -> {since, until, ttl, cost, gates}
+  renewed = new Set(); // tokens of those that a client renews as long as it holds them
   #kept = new Map(); // id -> a job that is done; due: until then
 
   /* ---- What tests ask */
@@ -117,13 +119,16 @@ export class Fake {
   #verbs = {
     about: (members) => {
       check(members, {});
-      return { protocol: 1, verbs: Object.keys(this.#verbs).sort(), capabilities: ['result'], partitions: 1 };
+      return { protocol: 1, verbs: Object.keys(this.#verbs).sort(), capabilities: ['hold', 'result'], partitions: 1 };
     },
     enqueue: (members) => this.#enqueue(check(members, documents.ENQUEUE, { required: 'type', what: 'job' })),
     bulk: (text) => this.#bulk(text),
     batch: (members) => this.#batch(check(members, documents.BATCH, { required: 'batch' })),
     take: (members) => this.#ask(check(members, documents.TAKE, { required: 'limit' }), true),
     rate: (members) => this.#ask(check(members, documents.RATE, { required: 'limit' }), false),
+    hold: (members) => this.#hold(check(members, documents.HOLD, { required: 'limit' })),
+    renew: (members) => this.#extend(this.#held(check(members, documents.RENEW, { required: 'token' }))),
+    end: (members) => this.#giveBack(this.#held(check(members, documents.END, { required: 'token' })), members.get('spent')?.number),
     job: (members) => this.#tell(check(members, documents.ID, { required: 'id' })),
     cancel: (members) => this.#cancel(check(members, documents.ID, { required: 'id' })),
   };
@@ -262,14 +267,56 @@ export class Fake {
 
   /* ---- Slots */
 
-  #ask(document, takes) {
+  #hold(document) {
+    this.#endLate();
+    const tag = document.place?.split('.').at(-1) ?? document.tag ?? makeId();
+    const token = `${document.limit}~${tag}`;
+    if (this.#holds.has(token) && !document.leave) {
+      this.#extend(token);
+      return { allowed: true, limit: 0, remaining: 0, reset_after: 0, token };
+    }
+    const answer = this.#ask(document, true, tag);
+    if (!answer.allowed) return answer;
+    const [ttl, gates] = [us(document.ttl ?? 30), this.#limits.get(document.limit).of(document.key ?? '')];
+    this.#holds.set(token, { since: this.#now, until: this.#now + ttl, ttl, cost: document.cost ?? 1, gates });
+    return { ...answer, token };
+  }
+
+  #held({ token }) {
+    this.#endLate();
+    if (this.#holds.has(token)) return token;
+    throw of('token', new Missing('it is not held any more; it has ended, or was not renewed in time'));
+  }
+
+  #extend(token) {
+    const held = this.#holds.get(token);
+    held.until = this.#now + held.ttl;
+    return { held: true };
+  }
+
+  #giveBack(token, spent) {
+    const { gates, since, cost } = this.#holds.get(token);
+    this.#holds.delete(token);
+    for (const gate of gates) {
+      gate.end();
+      if (spent !== undefined) gate.settle(since, cost, spent);
+    }
+    return { ended: true };
+  }
+
+  #endLate() {
+    for (const [token, { until }] of this.#holds) if (until <= this.#now && !this.renewed.has(token)) this.#giveBack(token);
+  }
+
+  #ask(document, takes, tag) {
     const limit = this.#limits.get(document.limit);
     const { cost = 1, key, wait = -1, place, leave } = document;
     if (place !== undefined && !('wait' in document || leave)) throw new Invalid('wrong document: "place" without "wait" or "leave"', 'place');
     if (place !== undefined && Number(place.split('.')[1]) !== cost) throw new Invalid('wrong document: "place" is of another cost', 'place');
+    if (tag && (document.tag ?? tag) !== tag) throw new Invalid('wrong document: "tag" is not that of "place"', 'tag');
     if (leave && place === undefined) throw new Invalid('wrong document: "leave" without "place"', 'leave');
     if (!limit) throw of('limit', new Missing('there is no such limit; set it with weir rate set, or give a rule'));
-    if (limit.rules.some((rule) => rule.algorithm === 'concurrency'))
+    if (!tag && limit.rules.some((rule) => rule.algorithm === 'concurrency'))
       throw new Invalid('the limit counts jobs in flight, which a take cannot give back', 'limit');
     if (Boolean(limit.by) !== (key !== undefined))
       throw new Invalid(limit.by ? 'the limit is kept for each key; name one' : 'the limit has no keys', 'key');
@@ -280,14 +327,15 @@ export class Fake {
     const start = starts.includes(null) ? null : Math.max(paused, this.#now, ...starts);
     const allowed = start === this.#now;
     if (allowed && takes) for (const gate of gates) gate.take(start, cost);
-    const after = allowed ? undefined : (start - this.#now) / 1e6;
+    const later = start >= LATER ? (document.wait ? 0.1 : 10) : (start - this.#now) / 1e6; // as somebody ends
+    const after = allowed ? undefined : later;
     return {
       allowed,
       limit: Math.min(...gates.map((gate) => gate.rule.burst)),
       remaining: paused > this.#now ? 0 : Math.min(...gates.map((gate) => gate.remaining(this.#now))),
       reset_after: (Math.max(paused, this.#now, ...gates.map((gate) => gate.resets(this.#now))) - this.#now) / 1e6,
       ...(start === null ? { never: true } : { retry_after: after }),
-      ...(start !== null && after <= wait && { place: `${this.#now}.${cost}.fake`, ask_after: Math.min(5, after) }),
+      ...(start !== null && after <= wait && { place: `${this.#now}.${cost}.${tag ?? 'fake'}`, ask_after: Math.min(5, after) }),
     };
   }
 
@@ -302,6 +350,7 @@ export class Fake {
     if (job.state === 'dead' || job.state === 'running' || job.due > this.#now) return false;
     const cost = job.document.cost ?? 1;
     const limit = this.#limits.get(job.type);
+    this.#endLate();
     return (limit?.paused(limit.keyOf(job.document)) ?? 0) <= this.#now && this.#gatesOf(job).every((gate) => gate.start(this.#now, cost) === this.#now);
   }
 

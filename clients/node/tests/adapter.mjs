@@ -86,6 +86,14 @@ const acts = {
   seal: ({ name, ...options }) => q.seal(name, options),
   take: async ({ limit, ...options }) => told(await q.take(limit, options)),
   slot: async ({ limit, ...options }) => told(await q.slot(limit, options)),
+  async hold({ limit, seconds = 0, spent, ...options }) {
+    const held = await q.hold(limit, options);
+    held.spent = spent;
+    if (mode) mode.move(seconds);
+    else await sleep(seconds * 1000);
+    await held.end();
+    return held.token;
+  },
   rate: async ({ limit, ...options }) => told(await q.rate(limit, options)),
   about: () => q.about(),
   call: async ({ verb, text }) => JSON.parse(await q.call(verb, text)),

@@ -3,6 +3,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from urllib.parse import urlsplit
 
 import redis.asyncio.cluster
@@ -70,6 +71,20 @@ class Adapter:
             return self.wait(within())
         with self.client.slot(**more) as slot:
             return slot._asdict()
+
+    def hold(self, seconds=0, spent=None, **more):
+        async def within():
+            async with self.client.hold(**more) as held:
+                held.spent = spent
+                await asyncio.sleep(seconds)
+                return held.token
+
+        if isinstance(self.client, weir.aio.Client):
+            return self.wait(within())
+        with self.client.hold(**more) as held:
+            held.spent = spent
+            (self.fake.move if self.fake else time.sleep)(seconds)
+            return held.token
 
     def wait_for(self, id, seconds):
         return self.wait(self.client.wait(id, seconds))

@@ -25,6 +25,14 @@ class Adapter
 
   def take(limit:, **more) = @client.take(limit, **more).to_h
   def slot(limit:, **more) = @client.slot(limit, **more, &:to_h)
+  def hold(limit:, seconds: 0, spent: nil, **more)
+    @client.hold(limit, **more) do |held|
+      held.spent = spent
+      @fake ? @fake.move(seconds) : sleep(seconds)
+      held.token
+    end
+  end
+
   def rate(limit:, **more) = @client.rate(limit, **more).to_h
   def call(verb:, text:) = JSON.parse(@client.carry(verb, text))
   def job(id:) = @client.job(id)

@@ -37,7 +37,8 @@ type order struct {
 	Batch, Then, Queue                                                    string
 	Key                                                                   *string
 	Cost                                                                  *int
-	Wait, Seconds                                                         float64
+	Wait, Seconds, TTL                                                    float64
+	Spent                                                                 *int
 	Types                                                                 []string
 }
 
@@ -87,7 +88,26 @@ func (a *adapter) takeOptions(o order) []weir.TakeOption {
 	if o.Wait != 0 {
 		options = append(options, weir.Wait(duration(o.Wait)))
 	}
+	if o.TTL != 0 {
+		options = append(options, weir.TTL(duration(o.TTL)))
+	}
 	return options
+}
+
+func (a *adapter) hold(ctx context.Context, o order) (any, error) {
+	held, err := a.client.Hold(ctx, o.Limit, a.takeOptions(o)...)
+	if err != nil {
+		return nil, err
+	}
+	if o.Spent != nil {
+		held.Spent(*o.Spent)
+	}
+	if a.fake != nil {
+		a.fake.Move(duration(o.Seconds))
+	} else {
+		time.Sleep(duration(o.Seconds))
+	}
+	return held.Token, held.Close()
 }
 
 func taken(t weir.Taken, err error) (any, error) {
@@ -213,6 +233,8 @@ func (a *adapter) do(ctx context.Context, o order) (any, error) {
 		}
 		defer slot.Close()
 		return taken(slot.Taken, nil)
+	case "hold":
+		return a.hold(ctx, o)
 	case "about":
 		return c.About(ctx)
 	case "call":

@@ -1,14 +1,15 @@
 """The client for asyncio: as weir.Client, with await, over redis.asyncio."""
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+import asyncio
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Dict, Iterable, Optional, TypeVar, Union, cast
 
 import redis.asyncio as redis_py
 
 from . import carriers, client, protocol
-from .errors import Span
-from .protocol import NEXT, Bulk, Enqueued, Options, Take
+from .errors import Error, Missing, Span
+from .protocol import NEXT, Bulk, Enqueued, Hold, Options, Take
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -101,6 +102,34 @@ class Client:
         if not take.allowed:
             raise client.denied(limit, take)
         yield take
+
+    @asynccontextmanager
+    async def hold(
+        self, limit: str, key: Optional[str] = None, *, cost: int = 1, wait: Span = 0, ttl: Span = 30
+    ) -> AsyncIterator[Hold]:
+        """See weir.Client.hold: async with q.hold("gpu") as h: ... A task renews it."""
+        take, one = await self._run(protocol.hold(carriers.clock, limit, key, cost, wait, ttl, carriers.who()))
+        if not take.allowed:
+            raise client.denied(limit, take)
+        with carriers.renewed(one.token):
+            renewing = None if carriers.fake else asyncio.ensure_future(self._renew(one))
+            try:
+                yield one
+            except BaseException:
+                with suppress(Error):
+                    await self._run(protocol.end(one))
+                raise
+            finally:
+                if renewing:
+                    renewing.cancel()
+            await self._run(protocol.end(one))
+
+    async def _renew(self, one: Hold) -> None:
+        rest = one.ttl / 3
+        with suppress(Missing):
+            while True:
+                await asyncio.sleep(rest)
+                rest = await self._run(protocol.renew(one))
 
     async def rate(self, limit: str, key: Optional[str] = None, *, cost: int = 1) -> Take:
         """See weir.Client.rate."""

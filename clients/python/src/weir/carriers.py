@@ -4,10 +4,12 @@ from __future__ import annotations
 import asyncio
 import http.client
 import os
+import socket
 import time
 import urllib.error
 import urllib.request
-from typing import Any, Optional
+from contextlib import contextmanager
+from typing import Any, Iterator, Optional
 
 from redis import exceptions
 
@@ -140,6 +142,23 @@ def connect(url: Optional[str], own: Any, namespace: Optional[str], token: Optio
         address = "unix://" + os.path.abspath(address) if address[0] in "./" else address
         own = library.Redis.from_url(address, socket_timeout=15)
     return carrier(own, namespace)
+
+
+@contextmanager
+def renewed(token: str) -> Iterator[None]:
+    """In the test mode, whose clock stands still, a client's hold lasts as long as its block."""
+    if fake:
+        fake.renewed.add(token)
+    try:
+        yield
+    finally:
+        if fake:
+            fake.renewed.discard(token)
+
+
+def who() -> str:
+    """Names this process to those who look who holds slots."""
+    return f"{socket.gethostname()}:{os.getpid()}"[:200]
 
 
 def clock() -> float:

@@ -1,14 +1,15 @@
 """The client for threads. weir.aio has the same for asyncio."""
 from __future__ import annotations
 
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Optional, TypeVar, cast
 
 import redis as redis_py
 
 from . import carriers, protocol
-from .errors import Denied, Span
-from .protocol import NEXT, Bulk, Enqueued, Options, Take
+from .errors import Denied, Error, Missing, Span
+from .protocol import NEXT, Bulk, Enqueued, Hold, Options, Take
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -93,6 +94,36 @@ class Client:
         if not take.allowed:
             raise denied(limit, take)
         yield take
+
+    @contextmanager
+    def hold(
+        self, limit: str, key: Optional[str] = None, *, cost: int = 1, wait: Span = 0, ttl: Span = 30
+    ) -> Iterator[Hold]:
+        """Holds slots, of concurrency too, while the block runs: with q.hold("gpu", wait=60) as h: ... h.spent = 3; raises Denied. A
+        thread renews them; if this program dies they come back ttl later. h.lost: they may be another's, so stop; if they were at
+        the end of the block, that raises Missing."""
+        take, one = self._run(protocol.hold(carriers.clock, limit, key, cost, wait, ttl, carriers.who()))
+        if not take.allowed:
+            raise denied(limit, take)
+        over = threading.Event()
+        with carriers.renewed(one.token):
+            if not carriers.fake:
+                threading.Thread(target=self._renew, args=(one, over), name="weir-hold", daemon=True).start()
+            try:
+                yield one
+            except BaseException:
+                over.set()
+                with suppress(Error):
+                    self._run(protocol.end(one))
+                raise
+            over.set()
+            self._run(protocol.end(one))
+
+    def _renew(self, one: Hold, over: threading.Event) -> None:
+        rest = one.ttl / 3
+        with suppress(Missing):
+            while not over.wait(rest):
+                rest = self._run(protocol.renew(one))
 
     def rate(self, limit: str, key: Optional[str] = None, *, cost: int = 1) -> Take:
         """Returns how a limit is, and takes nothing."""

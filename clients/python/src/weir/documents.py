@@ -122,6 +122,13 @@ HEAD = {
 BATCH = {"batch": _NAME, "seal": _TRUE, "then": _NAME, "queue": _NAME}
 RATE = {"limit": _NAME, "key": _text(lambda value: 1 <= len(value.encode()) <= 1024, "a string of 1 to 1024 bytes"), "cost": _COST}
 TAKE = {**RATE, "wait": (_number(0, 86400), "a number of seconds from 0 to 86400"), "place": _text(re.compile(r"[0-9]+\.[0-9]+\.[A-Za-z0-9]+").fullmatch, "as it was answered"), "leave": _TRUE}
+HOLD = {
+    **TAKE, "ttl": (_number(0.1, 86400), "a number of seconds from 0.1 to 86400"),
+    "tag": _text(re.compile(r"[A-Za-z0-9]{1,40}").fullmatch, "a string of 1 to 40 letters and digits"),
+    "who": _text(lambda value: len(value.encode()) <= 200 and not re.search(r"[\x00-\x1f\x7f]", value) or not value, "a line of at most 200 bytes"),
+}
+RENEW = {"token": _text(re.compile(r"[A-Za-z0-9_.-]{1,128}~[A-Za-z0-9]+").fullmatch, "as it was answered")}
+END = {**RENEW, "spent": _whole(0, 10**9)}
 ID = {"id": _NAME, "cursor": ((lambda value: False), "as it was answered")}  # here there is none
 
 

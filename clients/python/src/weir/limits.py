@@ -98,6 +98,14 @@ class Gate:
         else:
             self.log = self._live(now) + [(now, cost)]
 
+    def settle(self, at: int, cost: int, spent: int) -> None:
+        """What started then has cost so much in truth."""
+        rule = self.rule
+        if rule.algorithm in ("gcra", "token-bucket"):
+            self.tat += Fraction(rule.period, rule.count) * (spent - cost)
+        elif (at, cost) in self.log:
+            self.log[self.log.index((at, cost))] = (at, spent)
+
     def remaining(self, now: int) -> int:
         rule = self.rule
         if rule.algorithm == "concurrency":

@@ -245,6 +245,10 @@ def ask_text(verb: str, text: str, name: Optional[str] = None) -> Steps[Document
         except Unreachable:
             if not lost:
                 raise
+        except Missing:
+            if lost and verb == "end":
+                return {"ended": True}  # by the call whose answer was lost
+            raise
         if time.monotonic() - begin > GIVE_UP_S:
             raise Unknown(f"outcome unknown: {lost}; ask again with {name or 'the same'}, it happens once", name)
         yield Sleep(pause)
@@ -424,6 +428,26 @@ class Denials:
             self.kept[question] = (asked, until, answer)
 
 
+class Hold:
+    """Slots that are held, until the block ends."""
+
+    def __init__(self, token: str, ttl: float) -> None:
+        self.token, self.ttl = token, ttl
+        self.spent: Optional[int] = None  #: what it has cost in truth, for the rates; None: as much as it took
+        self.ended = False  # somebody said so
+        self.till = 0.0
+
+    @property
+    def lost(self) -> bool:
+        """The slots may be another's: it was ended, or could not be renewed in time."""
+        return self.ended or awake() >= self.till
+
+
+def awake() -> float:
+    """A clock that goes on while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 def take_of(answer: Document) -> Take:
     return Take(answer["allowed"], answer["limit"], answer["remaining"], answer["reset_after"], answer.get("retry_after"),
                 answer.get("start_after", 0.0))
@@ -445,31 +469,71 @@ def take(denials: Denials, clock: Any, limit: str, key: Optional[str], cost: int
     known = None if fresh else denials.find(question, begin)
     if known and known.get("retry_after", math.inf) > most:
         return take_of(known)
-    document = take_document(limit, key, cost)
-    if most > 0:
-        document["wait"] = most
+    answer, asked = yield from _stand(clock, "take", take_document(limit, key, cost), most)
+    if not answer["allowed"]:
+        denials.keep(question, asked, answer)
+    return take_of(answer)
+
+
+def _stand(clock: Any, verb: str, document: Document, most: float) -> Steps[Tuple[Document, float]]:
+    """Stands in line until the slot begins, or is denied. Returns when that was asked, too."""
+    asked = begin = clock()
+    more: Document = {"wait": most} if most > 0 else {}
     try:
         while True:
-            answer = yield from ask("take", document)
-            if answer["allowed"]:
-                if answer.get("start_after"):
-                    yield Sleep(answer["start_after"])
-                return take_of(answer)
+            answer = yield from ask(verb, {**document, **more})
+            if answer["allowed"] and answer.get("start_after"):
+                yield Sleep(answer["start_after"])
             if "place" not in answer:
-                denials.keep(question, asked, answer)
-                return take_of(answer)
-            document["place"] = answer["place"]
+                return answer, asked
+            more["place"] = answer["place"]
             yield Sleep(answer["ask_after"])
             asked = clock()
-            document["wait"] = max(0, most - (asked - begin))
+            more["wait"] = max(0, most - (asked - begin))
     except BaseException:
-        if "place" in document:
-            yield from _leave(take_document(limit, key, cost), document["place"])
+        if verb == "hold":  # perhaps it has them
+            yield from _quietly("end", {"token": f"{document['limit']}~{document['tag']}"})
+        if "place" in more:
+            yield from _quietly(verb, {**document, "place": more["place"], "leave": True})
         raise
 
 
-def _leave(document: Document, place: str) -> Steps[None]:
+def _quietly(verb: str, document: Document) -> Steps[None]:
     try:
-        yield Call("take", text_of({**document, "place": place, "leave": True}))
+        yield Call(verb, text_of(document))
     except (Error, Lost):
-        pass  # it loses its place all the same, ten seconds behind its slot
+        pass  # it comes by itself: a place is lost ten seconds behind its slot, a hold has an end
+
+
+def hold(clock: Any, limit: str, key: Optional[str], cost: int, wait: Span, ttl: Span, who: str) -> Steps[Tuple[Take, Hold]]:
+    document = {**take_document(limit, key, cost), "ttl": seconds(ttl), "tag": make_id(), "who": who}
+    begin, at = clock(), awake()
+    answer, asked = yield from _stand(clock, "hold", document, seconds(wait))
+    one = Hold(answer.get("token", ""), seconds(ttl))
+    one.till = at + asked - begin + one.ttl
+    return take_of(answer), one
+
+
+def renew(one: Hold) -> Steps[float]:
+    """Returns how long to wait until the next time."""
+    at = awake()
+    try:
+        yield from ask("renew", {"token": one.token})
+        one.till = at + one.ttl
+        return one.ttl / 3
+    except Missing:
+        one.ended = True
+        raise
+    except Error:
+        return min(1.0, one.ttl / 10)
+
+
+def end(one: Hold) -> Steps[None]:
+    """Raises Missing: it was not held to the end."""
+    document: Document = {"token": one.token}
+    if one.spent is not None:
+        document["spent"] = one.spent
+    try:
+        yield from ask("end", document)
+    except (Unreachable, Unknown):
+        pass  # it ends by itself

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 
 from . import carriers, documents, handlers, protocol
 from .documents import check
@@ -35,6 +35,14 @@ class _Job:
         self.result: Optional[str] = None
 
 
+class _Hold(NamedTuple):
+    since: int
+    until: int
+    ttl: int
+    cost: int
+    gates: List[Gate]
+
+
 class Fake:
     def __init__(self) -> None:
         self.now = int(time.time() * 1e6)  # us
@@ -46,6 +54,8 @@ class Fake:
         self.streams: Dict[str, int] = {}
         self.keeps: Dict[str, int] = {}  # type -> us
         self.kept: Dict[str, _Job] = {}  # those that are done; due: until then
+        self.holds: Dict[str, _Hold] = {}  # by their tokens
+        self.renewed: Set[str] = set()  # those that a client renews as long as it holds them
 
     # ---- What tests ask
 
@@ -97,7 +107,7 @@ class Fake:
         try:
             if verb not in VERBS:
                 raise Missing(f"{verb}: no such verb")
-            answer = getattr(self, "_" + verb)(text if verb == "bulk" else documents.read_object(text))
+            answer = getattr(self, "_end_hold" if verb == "end" else "_" + verb)(text if verb == "bulk" else documents.read_object(text))
         except Error as e:
             kind = next((kind for error, kind in _KINDS if isinstance(e, error)), "unavailable")
             answer = {"refused": kind, "why": str(e)}
@@ -108,7 +118,7 @@ class Fake:
 
     def _about(self, document: Dict[str, Any]) -> Dict[str, Any]:
         check(document, {})
-        return {"protocol": 1, "verbs": sorted(VERBS), "capabilities": ["result"], "partitions": 1}
+        return {"protocol": 1, "verbs": sorted(VERBS), "capabilities": ["hold", "result"], "partitions": 1}
 
     def _enqueue(self, document: Dict[str, Any]) -> Dict[str, Any]:
         check(document, documents.ENQUEUE, "type", "job")
@@ -272,17 +282,65 @@ class Fake:
     def _rate(self, document: Dict[str, Any]) -> Dict[str, Any]:
         return self._ask_limit(check(document, documents.RATE, "limit"), False)
 
-    def _ask_limit(self, document: Dict[str, Any], takes: bool) -> Dict[str, Any]:
+    def _hold(self, document: Dict[str, Any]) -> Dict[str, Any]:
+        check(document, documents.HOLD, "limit")
+        self._end_late()
+        tag = document.get("place", "").split(".")[-1] or document.get("tag") or protocol.make_id()
+        token = f"{document['limit']}~{tag}"
+        if token in self.holds and "leave" not in document:
+            self._extend(token)
+            return {"allowed": True, "limit": 0, "remaining": 0, "reset_after": 0, "token": token}
+        answer = self._ask_limit(document, True, tag)
+        if answer.get("allowed"):
+            ttl, cost = round(document.get("ttl", 30) * 1e6), document.get("cost", 1)
+            gates = self.limits[document["limit"]].of(document.get("key", ""))
+            self.holds[token] = _Hold(self.now, self.now + ttl, ttl, cost, gates)
+            answer["token"] = token
+        return answer
+
+    def _renew(self, document: Dict[str, Any]) -> Dict[str, Any]:
+        self._extend(self._held(check(document, documents.RENEW, "token")))
+        return {"held": True}
+
+    def _end_hold(self, document: Dict[str, Any]) -> Dict[str, Any]:
+        token = self._held(check(document, documents.END, "token"))
+        self._give_back(token, document.get("spent"))
+        return {"ended": True}
+
+    def _held(self, document: Dict[str, Any]) -> str:
+        self._end_late()
+        if document["token"] not in self.holds:
+            raise _with("token", Missing("it is not held any more; it has ended, or was not renewed in time"))
+        return str(document["token"])
+
+    def _extend(self, token: str) -> None:
+        self.holds[token] = self.holds[token]._replace(until=self.now + self.holds[token].ttl)
+
+    def _give_back(self, token: str, spent: Optional[int] = None) -> None:
+        hold = self.holds.pop(token)
+        for gate in hold.gates:
+            gate.running -= gate.rule.algorithm == "concurrency"
+            if spent is not None:
+                gate.settle(hold.since, hold.cost, spent)
+
+    def _end_late(self) -> None:
+        for token, hold in list(self.holds.items()):
+            if hold.until <= self.now and token not in self.renewed:
+                self._give_back(token)
+
+    def _ask_limit(self, document: Dict[str, Any], takes: bool, tag: Optional[str] = None) -> Dict[str, Any]:
         if "place" in document and not ("wait" in document or "leave" in document):
             raise Invalid('wrong document: "place" without "wait" or "leave"', "place")
         if "place" in document and int(document["place"].split(".")[1]) != document.get("cost", 1):
             raise Invalid('wrong document: "place" is of another cost', "place")
+        if tag and document.get("tag", tag) != tag:
+            raise Invalid('wrong document: "tag" is not that of "place"', "tag")
         if "leave" in document and "place" not in document:
             raise Invalid('wrong document: "leave" without "place"', "leave")
         limit, cost = self.limits.get(document["limit"]), document.get("cost", 1)
         if not limit:
             raise _with("limit", Missing("there is no such limit; set it with weir rate set, or give a rule"))
-        if any(rule.algorithm == "concurrency" for rule in limit.rules):
+        if not tag and any(rule.algorithm == "concurrency" for rule in limit.rules):
             raise Invalid("the limit counts jobs in flight, which a take cannot give back", "limit")
         if bool(limit.by) != ("key" in document):
             raise Invalid("the limit is kept for each key; name one" if limit.by else "the limit has no keys", "key")
@@ -301,9 +359,13 @@ class Fake:
         if start is None:
             answer["never"] = True
         elif not allowed:
-            answer["retry_after"] = after = (start - self.now) / 1e6
+            if start >= 1 << 62:  # as somebody ends
+                after = 0.1 if document.get("wait") else 10.0
+            else:
+                after = (start - self.now) / 1e6
+            answer["retry_after"] = after
             if after <= document.get("wait", -1):
-                answer.update(place=f"{self.now}.{cost}.fake", ask_after=min(5, after))
+                answer.update(place=f"{self.now}.{cost}.{tag or 'fake'}", ask_after=min(5, after))
         return answer
 
     # ---- Running
@@ -315,6 +377,7 @@ class Fake:
     def _may_start(self, job: _Job) -> bool:
         if job.state in ("dead", "running") or job.due > self.now:
             return False
+        self._end_late()
         limit, cost = self.limits.get(job.type), job.document.get("cost", 1)
         if limit and limit.paused(limit.key_of(job.document)) > self.now:
             return False
@@ -383,7 +446,7 @@ class Fake:
             self._end_batch(job.batch)
 
 
-VERBS = ("about", "batch", "bulk", "cancel", "enqueue", "job", "rate", "take")
+VERBS = ("about", "batch", "bulk", "cancel", "end", "enqueue", "hold", "job", "rate", "renew", "take")
 
 
 @contextmanager

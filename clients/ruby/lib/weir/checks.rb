@@ -86,6 +86,11 @@ module Weir
     RATE = {"limit" => name, "key" => [->(value) { value.is_a?(String) && value.bytesize.between?(1, 1024) }, "a string of 1 to 1024 bytes"],
             "cost" => whole[1, 10**9]}.freeze
     TAKE = RATE.merge("wait" => [number[0, 86_400], "a number of seconds from 0 to 86400"], "place" => text[/\A[0-9]+\.[0-9]+\.[A-Za-z0-9]+\z/, "as it was answered"], "leave" => yes).freeze
+    HOLD = TAKE.merge("ttl" => [number[0.1, 86_400], "a number of seconds from 0.1 to 86400"],
+                      "tag" => text[/\A[A-Za-z0-9]{1,40}\z/, "a string of 1 to 40 letters and digits"],
+                      "who" => [->(value) { value.is_a?(String) && value.bytesize <= 200 && !value.match?(/[\0-\x1f\x7f]/) }, "a line of at most 200 bytes"]).freeze
+    RENEW = {"token" => text[/\A[A-Za-z0-9_.-]{1,128}~[A-Za-z0-9]+\z/, "as it was answered"]}.freeze
+    END_HOLD = RENEW.merge("spent" => whole[0, 10**9]).freeze
     ID = {"id" => name, "cursor" => [->(_) { false }, "as it was answered"]}.freeze
 
     # Returns the document, or raises what is wrong with it.

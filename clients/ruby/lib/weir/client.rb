@@ -1,3 +1,4 @@
+require "socket"
 require_relative "carriers"
 require_relative "documents"
 
@@ -20,6 +21,35 @@ module Weir
   Take = Struct.new(:allowed, :limit, :remaining, :reset_after, :retry_after, :start_after) do
     def self.of(answer) = new(*answer.values_at("allowed", "limit", "remaining", "reset_after", "retry_after", "start_after"))
     def allowed? = allowed
+  end
+
+  # Slots that are held, until the block ends. spent: what it has cost in truth, for the rates; nil: as much as it took.
+  class Hold
+    attr_reader :token, :ttl
+    attr_accessor :spent
+
+    def initialize(token, ttl, since)
+      @token, @ttl, @till, @ended, @over = token, ttl, since + ttl, false, false
+      @lock, @changed = Mutex.new, ConditionVariable.new
+    end
+
+    # The slots may be another's: it was ended, or could not be renewed in time.
+    def lost? = @ended || self.class.clock >= @till
+
+    def renewed(since) = @till = since + @ttl
+    def ended = @ended = true
+
+    # For the thread that renews it: nothing is to be renewed any more.
+    def let_go
+      @lock.synchronize { (@over = true) && @changed.broadcast }
+    end
+
+    def over_within?(seconds)
+      @lock.synchronize { @over || (@changed.wait(@lock, seconds) && @over) }
+    end
+
+    # It goes on while the machine sleeps.
+    def self.clock = Process.clock_gettime(defined?(Process::CLOCK_BOOTTIME) ? Process::CLOCK_BOOTTIME : Process::CLOCK_MONOTONIC)
   end
 
   # Answers again what was denied, until that can change: a second at most, so that a rule that was changed shows within one.
@@ -130,7 +160,7 @@ module Weir
       return Take.of(known) if known && known.fetch("retry_after", Float::INFINITY) > most
 
       document = {limit: limit, key: key, cost: cost}
-      answer = most.positive? ? stand_in_line(document, most) : ask("take", document)
+      answer = most.positive? ? stand_in_line("take", document, most)[0] : ask("take", document)
       @denials.keep(question, asked, answer) unless answer["allowed"] || most.positive?
       Take.of(answer)
     end
@@ -138,11 +168,29 @@ module Weir
     # The same around a block: q.slot("openai") { ... }; raises Denied. A slot stays taken whatever happens in it.
     def slot(limit, **options)
       take = take(limit, **options)
-      unless take.allowed?
-        why = take.retry_after ? "denied; again in #{take.retry_after.round(3)} s" : "this costs more than the limit can hold"
-        raise Denied.new("#{limit}: #{why}", take.retry_after)
-      end
+      check_allowed(limit, take)
       block_given? ? yield(take) : take
+    end
+
+    # Holds slots, of concurrency too, while the block runs: q.hold("gpu", wait: 60) { |h| ...; h.spent = 3 }; raises Denied. A thread renews
+    # them; if this program dies they come back ttl later. h.lost?: they may be another's, so stop; if they were at the end of the block,
+    # that raises Missing.
+    def hold(limit, key: nil, cost: 1, wait: 0, ttl: 30)
+      document = {limit: limit, key: key, cost: cost, ttl: Documents.seconds(ttl), tag: Documents.make_id, who: "#{Socket.gethostname}:#{Process.pid}"}
+      answer, since = stand_in_line("hold", document, Documents.seconds(wait))
+      check_allowed(limit, Take.of(answer))
+      held = Hold.new(answer["token"], document[:ttl], since)
+      Weir.fake ? Weir.fake.renewed << held.token : Thread.new { renew(held) }
+      begin
+        value = yield(held)
+      rescue Exception # the slots go back whatever happens
+        quietly("end", {token: held.token, spent: held.spent})
+        raise
+      ensure
+        held.let_go
+      end
+      end_hold(held)
+      value
     end
 
     # Returns how a limit is, and takes nothing.
@@ -158,6 +206,10 @@ module Weir
       start, pause, lost = monotonic, 0.05, nil
       begin
         Documents.read(carry(verb, text))
+      rescue Missing
+        raise unless lost && verb == "end"
+
+        {"ended" => true} # by the call whose answer was lost
       rescue Lost, Unreachable => e
         raise if e.is_a?(Unreachable) && !lost
 
@@ -180,6 +232,34 @@ module Weir
     def clock = Weir.fake ? Weir.fake.clock : monotonic
     def rest(seconds) = Weir.fake ? Weir.fake.rest(seconds) : sleep(seconds)
 
+    def check_allowed(limit, take)
+      return if take.allowed?
+
+      why = take.retry_after ? "denied; again in #{take.retry_after.round(3)} s" : "this costs more than the limit can hold"
+      raise Denied.new("#{limit}: #{why}", take.retry_after)
+    end
+
+    def renew(held)
+      pause = held.ttl / 3.0
+      pause = renew_once(held) ? held.ttl / 3.0 : [1.0, held.ttl / 10.0].min until held.over_within?(pause)
+    rescue Missing
+      held.ended
+    end
+
+    def renew_once(held)
+      since = Hold.clock
+      ask("renew", {token: held.token})
+      held.renewed(since)
+    rescue Unreachable, Unknown
+      nil
+    end
+
+    def end_hold(held)
+      ask("end", {token: held.token, spent: held.spent})
+    rescue Unreachable, Unknown
+      nil # it ends by itself
+    end
+
     def batch_or_nothing(name)
       batch(name)
     rescue Missing
@@ -200,27 +280,30 @@ module Weir
       (looked += 1) < 2 ? retry : raise
     end
 
-    def stand_in_line(document, most)
+    # Returns the answer, and a time of Hold.clock before it was asked for.
+    def stand_in_line(verb, document, most)
       start = clock
-      document[:wait] = most
+      document[:wait] = most if most.positive?
       loop do
-        answer = ask("take", document)
+        asked = Hold.clock
+        answer = ask(verb, document)
         rest(answer["start_after"]) if answer["start_after"]
-        return answer unless answer["place"]
+        return answer, asked unless answer["place"]
 
         document[:place] = answer["place"]
         rest(answer["ask_after"])
         document[:wait] = [0, most - (clock - start)].max
       end
-    rescue Exception # whoever is interrupted leaves the line too
-      leave(document) if document[:place]
+    rescue Exception # whoever is interrupted leaves the line too, and perhaps holds
+      quietly("end", {token: "#{document[:limit]}~#{document[:tag]}"}) if verb == "hold"
+      quietly(verb, document.except(:wait).merge(leave: true)) if document[:place]
       raise
     end
 
-    def leave(document)
-      carry("take", Documents.write(document.except(:wait).merge(leave: true)))
+    def quietly(verb, document)
+      carry(verb, Documents.write(document))
     rescue Error, Lost
-      nil # it loses its place all the same, ten seconds behind its slot
+      nil # it comes by itself: a place is lost ten seconds behind its slot, a hold has an end
     end
   end
 

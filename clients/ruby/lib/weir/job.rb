@@ -66,6 +66,7 @@ module Weir
     def enqueue(...) = client.enqueue(...)
     def enqueue_many(...) = client.enqueue_many(...)
     def slot(...) = client.slot(...)
+    def hold(...) = client.hold(...)
     def handler(type, &block) = @handlers.handler(type, &block)
 
     # The handlers of this program, those of its Weir::Job classes among them.

@@ -83,6 +83,13 @@ module Weir
         end
       end
 
+      # What started then has cost so much in truth.
+      def settle(at, cost, spent)
+        return @tat += Rational(@rule.period, @rule.count) * (spent - cost) if gcra?
+
+        @log = @log.map { |one| one == [at, cost] ? [at, spent] : one }
+      end
+
       def remaining(now)
         return @rule.count - @running if @rule.algorithm == "concurrency"
         return [0, @rule.count - used(now)].max unless gcra?

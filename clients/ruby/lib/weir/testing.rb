@@ -32,13 +32,18 @@ module Weir
     end
 
     class Fake
-      VERBS = %w[about batch bulk cancel enqueue job rate take].freeze
+      VERBS = %w[about batch bulk cancel end enqueue hold job rate renew take].freeze
+      Held = Struct.new(:since, :until, :ttl, :cost, :gates)
+
+      attr_reader :renewed # tokens of holds that a client renews as long as it holds them
+
       KEEP_MADE_S, KEEP_GIVEN_S = 60, 86_400
       FOR_EVER = 1 << 62
 
       def initialize
         @now = (Time.now.to_r * 10**6).to_i
         @limits, @line, @ids, @unique, @batches, @streams = {}, [], {}, {}, {}, Hash.new(0)
+        @holds, @renewed = {}, [] # by their tokens
         @keeps, @done = {}, {} # of a type, microseconds; jobs that are done, until they are due
       end
 
@@ -96,7 +101,7 @@ module Weir
 
       def do_about(document)
         Checks.check(document, {})
-        {protocol: 1, verbs: VERBS, capabilities: ["result"], partitions: 1}
+        {protocol: 1, verbs: VERBS, capabilities: ["hold", "result"], partitions: 1}
       end
 
       def do_enqueue(document)
@@ -116,7 +121,7 @@ module Weir
         job = add(document.merge("id" => id), document.fetch("queue", "default"), document["batch"])
         job.due = document["at"] ? us(document["at"]) : @now + us(document.fetch("in", 0))
         job.state = job.due > @now ? "scheduled" : "waiting"
-        hold(job, document["unique"], document.fetch("unique_until", "end")) if document["unique"]
+        lock(job, document["unique"], document.fetch("unique_until", "end")) if document["unique"]
         {id: id, new: true}
       end
 
@@ -124,7 +129,7 @@ module Weir
 
       def us(seconds) = (seconds.to_r * 10**6).round
 
-      def hold(job, key, till)
+      def lock(job, key, till)
         job.unique = key
         @unique[key] = [job.id, till.is_a?(String) ? FOR_EVER : @now + us(till), till]
       end
@@ -261,23 +266,73 @@ module Weir
       def do_take(document) = ask_limit(Checks.check(document, Checks::TAKE, "limit"), true)
       def do_rate(document) = ask_limit(Checks.check(document, Checks::RATE, "limit"), false)
 
-      def ask_limit(document, takes)
+      def do_hold(document)
+        Checks.check(document, Checks::HOLD, "limit")
+        end_late
+        tag = document["place"]&.split(".")&.last || document["tag"] || Documents.make_id
+        token = "#{document['limit']}~#{tag}"
+        if @holds[token] && !document["leave"]
+          extend_hold(token)
+          return {allowed: true, limit: 0, remaining: 0, reset_after: 0, token: token}
+        end
+        answer = ask_limit(document, true, tag)
+        return answer unless answer[:allowed]
+
+        ttl = us(document.fetch("ttl", 30))
+        @holds[token] = Held.new(@now, @now + ttl, ttl, document.fetch("cost", 1), @limits[document["limit"]].of(document["key"]))
+        answer.merge(token: token)
+      end
+
+      def do_renew(document)
+        extend_hold(held(Checks.check(document, Checks::RENEW, "token")))
+        {held: true}
+      end
+
+      def do_end(document)
+        give_back(held(Checks.check(document, Checks::END_HOLD, "token")), document["spent"])
+        {ended: true}
+      end
+
+      def held(document)
+        end_late
+        refuse(Missing, "token", "it is not held any more; it has ended, or was not renewed in time") unless @holds[document["token"]]
+
+        document["token"]
+      end
+
+      def extend_hold(token) = @holds[token].until = @now + @holds[token].ttl
+
+      def give_back(token, spent = nil)
+        held = @holds.delete(token)
+        held.gates.each do |gate|
+          gate.running -= 1 if gate.rule.algorithm == "concurrency"
+          gate.settle(held.since, held.cost, spent) if spent
+        end
+        @renewed.delete(token)
+      end
+
+      def end_late
+        @holds.select { |token, held| held.until <= @now && !@renewed.include?(token) }.each_key { |token| give_back(token) }
+      end
+
+      def ask_limit(document, takes, tag = nil)
         place = document["place"]
         refuse(Invalid, "place", 'wrong document: "place" without "wait" or "leave"') if place && !document.key?("wait") && !document.key?("leave")
         refuse(Invalid, "place", 'wrong document: "place" is of another cost') if place && place.split(".")[1].to_i != document.fetch("cost", 1)
+        refuse(Invalid, "tag", 'wrong document: "tag" is not that of "place"') if tag && document.fetch("tag", tag) != tag
         refuse(Invalid, "leave", 'wrong document: "leave" without "place"') if document.key?("leave") && !document.key?("place")
 
         limit = @limits[document["limit"]]
         refuse(Missing, "limit", "there is no such limit; set it with weir rate set, or give a rule") unless limit
         raise Invalid.new("the limit counts jobs in flight, which a take cannot give back", "limit") if
-          limit.rules.any? { |rule| rule.algorithm == "concurrency" }
+          !tag && limit.rules.any? { |rule| rule.algorithm == "concurrency" }
         raise Invalid.new(limit.by ? "the limit is kept for each key; name one" : "the limit has no keys", "key") if
           limit.by.nil? == document.key?("key")
 
-        document["leave"] ? {left: true} : answer_take(limit, limit.of(document["key"]), document, takes)
+        document["leave"] ? {left: true} : answer_take(limit, limit.of(document["key"]), document, takes, tag)
       end
 
-      def answer_take(limit, gates, document, takes)
+      def answer_take(limit, gates, document, takes, tag)
         cost = document.fetch("cost", 1)
         paused = limit.paused(document["key"])
         start = [paused, @now, *gates.map { |gate| gate.start(@now, cost) }].max
@@ -289,10 +344,11 @@ module Weir
         return answer if allowed
         return answer.merge(never: true) if start == Limits::Gate::NEVER
 
-        answer[:retry_after] = after = (start - @now) / 1e6
+        when_one_ends = document.fetch("wait", 0).positive? ? 0.1 : 10.0
+        answer[:retry_after] = after = start >= Limits::Gate::WHEN_ONE_ENDS ? when_one_ends : (start - @now) / 1e6
         return answer if after > document.fetch("wait", -1)
 
-        answer.merge(place: "#{@now}.#{cost}.fake", ask_after: [5, after].min)
+        answer.merge(place: "#{@now}.#{cost}.#{tag || 'fake'}", ask_after: [5, after].min)
       end
 
       # ---- Running
@@ -304,6 +360,7 @@ module Weir
 
       def may_start?(job)
         return false if %w[dead running].include?(job.state) || job.due > @now
+        end_late
         limit = @limits[job.type]
         return false if limit && limit.paused(limit.key_of(job.document)) > @now
 
