@@ -102,6 +102,7 @@ static inline struct rule random_any_rule(uint64_t *random)
         r.offset_us = random_in(random, 0, r.period_us - 1);
     if (r.algorithm == ALGORITHM_FIXED_WINDOW && random_in(random, 0, 2) == 0)
         random_calendar(random, &r);
+    r.of_jobs = random_in(random, 0, 3) == 0;
     if (random_in(random, 0, 2) == 0) {
         r.adapt_low = (int)random_in(random, 1, 999);
         r.adapt_high = random_in(random, 0, 1) ? 1000 : (int)random_in(random, r.adapt_low + 1, 1000);

@@ -380,7 +380,10 @@ static void read_rule(struct sim_limit *limit, const char *word, size_t len)
     snprintf(rule->text, sizeof rule->text, "%.*s", (int)(end - word), word);
     rule->keyed = false;
     rule->adapt_high = 0;
+    rule->of_jobs = false;
     for (; end < word + len; end += strcspn(end + 1, ", ") + 1) {
+        if (strncmp(end, ",of=jobs", 8) == 0)
+            rule->of_jobs = true;
         if (strncmp(end, ",adapt=", 7) == 0)
             rule->adapt_high = atoi(strstr(end, "..") + 2);
         if (strncmp(end, ",by=", 4) != 0)
@@ -447,7 +450,7 @@ static int64_t rule_cost_most(const struct sim_rule *rule)
 {
     int64_t most = rule->rule.burst;
 
-    if (rule->rule.kind == NAIVE_CONCURRENCY)
+    if (rule->rule.kind == NAIVE_CONCURRENCY || rule->of_jobs)
         return INT64_MAX;
     if (rule->rule.kind >= NAIVE_FIXED_WINDOW && rule->adapt_high > 0)
         most = most * rule->adapt_high / 1000;
@@ -542,6 +545,11 @@ int64_t sim_later(int64_t a_us, int64_t b_us)
     return a_us > b_us ? a_us : b_us;
 }
 
+static int64_t slots_of(const struct sim_rule *rule, int64_t cost)
+{
+    return rule->of_jobs ? 1 : cost;
+}
+
 /* When the gate opens for a job of that cost, by the model; not before now. */
 static int64_t gate_opens(const struct sim_need *need, int64_t cost)
 {
@@ -606,7 +614,7 @@ int64_t sim_job_opens(int n, int key, bool parked, enum sim_gates gates)
             return INT64_MAX;
         if (sim_jobs[n].together && (gate->hold_until_us > turns.now_us || gate->shadow_us > turns.now_us))
             return INT64_MAX; /* by whom, and since when? */
-        opens_us = sim_later(opens_us, gate_opens(&needs[i], sim_cost(n)));
+        opens_us = sim_later(opens_us, gate_opens(&needs[i], slots_of(needs[i].rule, sim_cost(n))));
         if (gate->hold_until_us > turns.now_us && !(parked && is_own(gate->hold_node, type, lane))) {
             opens_us = sim_later(opens_us, gate->hold_until_us);
             sim_totals.holds++;
@@ -641,6 +649,7 @@ static void check_taken(const struct token *token, const struct sim_need *needs,
 static void take_gate(int n, const struct sim_need *need, int64_t slot_us)
 {
     struct sim_gate *gate = need->gate;
+    int64_t slots = slots_of(need->rule, sim_cost(n));
     const char *too_much;
 
     sim_fail_if(slot_us < gate->pause_until_us, "job %d starts at now + %lld, and %s is paused", n,
@@ -652,7 +661,7 @@ static void take_gate(int n, const struct sim_need *need, int64_t slot_us)
         naive_note(&gate->naive, sim_later(slot_us, turns.now_us), sim_cost(n));
         return;
     }
-    too_much = naive_start(&gate->naive, slot_us, sim_cost(n), n);
+    too_much = naive_start(&gate->naive, slot_us, slots, n);
     sim_fail_if(too_much, "%s (%s) by job %d of cost %lld at now + %lld: %s", gate->name, gate->rule, n,
                 (long long)sim_cost(n), (long long)(slot_us - turns.now_us), too_much);
 }
@@ -743,21 +752,24 @@ void sim_unlease(int n)
         gate_named(name)->in_flight--;
 }
 
-void sim_true_cost(int n, int64_t cost)
+void sim_true_cost(int n, int64_t spent)
 {
     struct sim_need needs[SIM_NEEDS];
     const struct sim_job *job = &sim_jobs[n];
 
     for (int i = sim_needs(job->type, job->key, needs); i-- > 0 && sim.models_gates;) {
         struct sim_gate *gate = needs[i].gate;
+        int64_t more;
 
         if (needs[i].rule->rule.kind == NAIVE_CONCURRENCY)
             continue;
         gate_follow(gate, needs[i].rule);
-        if (cost < job->taken && job->rules == sim_rules_of(job->type))
-            naive_give(&gate->naive, turns.now_us, job->slot_us, job->taken - cost, n);
-        if (cost > job->taken)
-            naive_charge(&gate->naive, turns.now_us, cost - job->taken);
+        more = spent < 0 ? -slots_of(needs[i].rule, job->taken)
+                         : slots_of(needs[i].rule, spent) - slots_of(needs[i].rule, job->taken);
+        if (more < 0 && job->rules == sim_rules_of(job->type))
+            naive_give(&gate->naive, turns.now_us, job->slot_us, -more, n);
+        if (more > 0)
+            naive_charge(&gate->naive, turns.now_us, more);
     }
 }
 

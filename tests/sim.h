@@ -92,9 +92,9 @@ struct sim_batch {
 };
 
 struct sim_rule {
-    char text[100]; /* as the gate's state names it: without by= and adapt= */
+    char text[100]; /* as the gate's state names it: without of=, by= and adapt= */
     struct naive_rule rule;
-    bool keyed;
+    bool keyed, of_jobs;
     int adapt_high; /* thousandths; 0: it does not adapt */
 };
 
@@ -213,8 +213,8 @@ void sim_unlease(int n);
 int sim_leases(int owner, int list[SIM_JOBS]);
 struct span sim_token(int n);
 int64_t sim_cost(int n);
-/* Its cost was another. */
-void sim_true_cost(int n, int64_t cost);
+/* Its cost was another. Below 0: it has not started, and gives all back. */
+void sim_true_cost(int n, int64_t spent);
 
 /* ---- What is not to run, and what is counted when a job ends: tests/sim_life.c */
 

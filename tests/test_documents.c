@@ -232,7 +232,7 @@ static void check_limits(void)
 {
     CHECK_ALL("version", "config", "report", "acl viewer", "init --partitions 1",
               "plan 10/s 1000/1d --count 50", "rate set slow 1/1m,burst=1 100/1d,algorithm=fixed-window",
-              "rate set keyed 10/s,by=key,adapt=0.5..1", "rate set own 5/s,adapt=0.5..1",
+              "rate set keyed 10/s,of=jobs,by=key,adapt=0.5..1", "rate set own 5/s,adapt=0.5..1",
               "rate set busy concurrency=3", "rate use t own busy --cost 2", "rate unuse t busy --dry-run",
               "rate unuse t busy --yes", "rate use t busy", "rate weight keyed a 3", "rate pause own 1h",
               "export", "rate show own", "rate resume own", "rate log", "log", "rate set gone 1/s",

@@ -177,6 +177,19 @@ static const struct place {
      .last = "slow49", .type = "slow#0, 6,000 a minute, until"},
     {"costs that differ", "worker 60; rate gcra:60/600000000/20; costs slow 60 3 17; drain", .first = "slow4",
      .last = "slow59", .type = "slow#0, 60 in 10m, until"},
+    {"jobs, whatever they cost",
+     "worker 60; rate gcra:6/60000000/2,of=jobs gcra:60000/60000000/2000; costs slow 30 700 1000; drain",
+     .first = "slow2", .last = "slow29", .type = "slow#0, 6 a minute, until"},
+    {"jobs beside costs that differ",
+     "worker 60; rate gcra:60/60000000/60,of=jobs gcra:60/600000000/20; costs slow 60 3 17; drain",
+     .first = "slow4", .last = "slow59", .type = "slow#1, 60 in 10m, until"},
+    {"jobs that cost the same, by costs and by jobs",
+     "worker 60; cost 5; rate fixed-window:10/60000000/0 fixed-window:3/60000000/0,of=jobs; many slow 20; "
+     "drain",
+     .first = "slow2", .last = "slow19", .type = "slow#0, 10 a minute, until"},
+    {"keys by jobs", "worker 60; cost 50; rate gcra:6/60000000/2,of=jobs,by=key; keyed anna 9; drain",
+     .first = "anna2", .last = "anna8", .type = "slow#0, 6 a minute for each key, until",
+     .job = "slow#0/anna, 6 a minute, until"},
     {"costs of the type", "worker 60; cost 5; rate fixed-window:10/60000000/0; many slow 20; drain",
      .first = "slow2", .last = "slow19", .type = "slow#0, 10 a minute, until"},
     {"a key that is paused",
@@ -539,9 +552,12 @@ static void random_rules(uint64_t *state, bool keyed, char rules[200], int *burs
             at_once = kind < 2 ? (int)random_in(state, 2, n) : n;
 
         len += (size_t)snprintf(rules + len, 200 - len, "%s", i ? " " : "");
+        bool of_jobs = random_in(state, 0, 3) == 0;
+
         len += (size_t)snprintf(rules + len, 200 - len, kinds[kind], n, seconds, at_once);
-        snprintf(rules + len, 200 - len, "%s", keyed && i + 1 == count ? ",by=key" : "");
-        *burst = at_once < *burst ? at_once : *burst;
+        snprintf(rules + len, 200 - len, "%s%s", of_jobs ? ",of=jobs" : "",
+                 keyed && i + 1 == count ? ",by=key" : "");
+        *burst = at_once < *burst && !of_jobs ? at_once : *burst;
     }
 }
 

@@ -141,7 +141,8 @@ static struct foreseen foresee(struct kept *k, const struct rule *rule, struct s
     f.answer.held_us = held_until(k, s);
     f.answer.start_us = gate_start(&g, s->now_us, s->cost);
     /* When a rate has grown is when to look again, not a time from which a slot may be granted ahead. */
-    if (g.factor && s->cost > g.rule.burst && f.answer.start_us <= s->now_us + GATE_AHEAD_MOST_US)
+    if (g.factor && !g.base.of_jobs && s->cost > g.rule.burst &&
+        f.answer.start_us <= s->now_us + GATE_AHEAD_MOST_US)
         f.answer.start_us = s->now_us + GATE_AHEAD_MOST_US + 1;
     if (f.answer.held_us > f.answer.start_us)
         f.answer.start_us = f.answer.held_us;

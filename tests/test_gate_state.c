@@ -391,6 +391,9 @@ static void random_stored(uint64_t *random, char out[RULE_SET_TEXT_SIZE])
         case 4:
             strcpy(r.by, random_in(random, 0, 1) ? "key" : "args..x");
             break;
+        case 5:
+            r.of_jobs = true;
+            break;
         }
         if (i)
             strcat(out, " ");

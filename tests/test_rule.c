@@ -74,6 +74,13 @@ static const struct {
      "sliding-log:10000/3600000000"},
     {"20000/1h,algorithm=sliding-window", RULE(SLIDING_WINDOW, 20000, 3600000000, 20000), NULL, 39999,
      "sliding-window:20000/3600000000"},
+    {"60/1m,of=jobs", RULE(GCRA, 60, 60000000, 60, .of_jobs = true), NULL, 119,
+     "gcra:60/60000000/60,of=jobs"},
+    {"60/mo,adapt=0.5..1,by=key,of=jobs",
+     RULE(FIXED_WINDOW, 60, 2592000000000, 60, .zone = {.is_set = true}, .zone_name = "UTC", .of_jobs = true,
+          .by = "key", .adapt_low = 500, .adapt_high = 1000),
+     "60/1mo,algorithm=fixed-window,zone=UTC,of=jobs,by=key,adapt=0.5..1", 180,
+     "fixed-window:60/2592000000000/0/86400,zone=UTC,of=jobs,by=key,adapt=500..1000"},
     {"concurrency=5", RULE(CONCURRENCY, 5, 0, 5), NULL, 5, "concurrency:5"},
     {"concurrency=1,by=key", RULE(CONCURRENCY, 1, 0, 1, .by = "key"), NULL, 1, "concurrency:1,by=key"},
 };
@@ -166,6 +173,12 @@ static const struct {
     {"10/s,adapt=0.5..1.1", "0 < LOW < HIGH <= 1"},
     {"concurrency= | concurrency=0 | concurrency=-1", "concurrency must be 1 to"},
     {"concurrency=1000000001", "concurrency must be 1 to"},
+    {"10/s,of= | 10/s,of=tokens | 10/s,of=job | 10/s,of=jobs2,by=key",
+     "a rule counts what a job costs, or jobs; write of=jobs"},
+    {"10/s,of=jobs,by=key,of=jobs", "of= is there twice"},
+    {"10/s,of", "of= wants a word; write of=jobs"},
+    {"of=jobs", "of= belongs to the rule before it"},
+    {"concurrency=5,of=jobs | concurrency=5,by=key,of=jobs", "concurrency counts jobs, whatever they cost"},
     {"concurrency=5,burst=1 | concurrency=5,adapt=0.5..1", "only takes by="},
 };
 
@@ -220,6 +233,8 @@ TEST(test_the_stored_form_is_one_text_for_one_rule)
         "sliding-log:10/1000000/10 | sliding-window:10/1000000/10 | concurrency:0 | concurrency:5/1",
         "concurrency:5,adapt=500..1000 | gcra:1/1/1,by= | gcra:1/1/1,by=a..b",
         "gcra:1/1/1,adapt=500..1001 | gcra:1/1/1,adapt=0..1000 | gcra:1/1/1,adapt=500..500",
+        "gcra:1/1/1,of= | gcra:1/1/1,of=job | gcra:1/1/1,by=key,of=jobs | gcra:1/1/1,of=jobs,of=jobs",
+        "concurrency:5,of=jobs | gcra:1/1/1,of=jobs2 | fixed-window:10/86400000000/0/86400,of=jobs,zone=UTC",
         "gcra:1/1/1,adapt=0500..1000 | gcra:1/1/1,adapt=500..1000,by=key",
     };
     struct rule r;
@@ -245,7 +260,10 @@ static struct rule random_full_rule(uint64_t *random)
         r.offset_us = random_magnitude(random, r.period_us) - 1;
     if (r.algorithm == ALGORITHM_CONCURRENCY) {
         r.period_us = 0;
-    } else if (random_in(random, 0, 1)) {
+        return r;
+    }
+    r.of_jobs = random_in(random, 0, 1);
+    if (random_in(random, 0, 1)) {
         r.adapt_low = (int)random_in(random, 1, 999);
         r.adapt_high = (int)random_in(random, r.adapt_low + 1, 1000);
     }

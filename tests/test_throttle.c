@@ -130,6 +130,7 @@ static void random_rule(char *out, size_t size, bool keyed)
 {
     int64_t period_us = ONE_OF(10000, SECOND_US, SECOND_US, 1500000, 60 * SECOND_US);
     int64_t count = ONE_OF(1, 2, 3, 7, 10, 30, 100, 1000), burst = ONE_OF(1, 1, 2, 5, 20);
+    const char *of = sim_chance(4) ? ",of=jobs" : "";
     char adapt[32] = "", by[32] = "";
 
     if (keyed)
@@ -138,29 +139,29 @@ static void random_rule(char *out, size_t size, bool keyed)
         snprintf(adapt, sizeof adapt, ",adapt=%d..%d", (int)ONE_OF(100, 500), (int)ONE_OF(900, 1000));
     switch (sim_pick(0, 7)) {
     case 0:
-        snprintf(out, size, "token-bucket:%lld/%lld/%lld%s%s", (long long)count, (long long)period_us,
-                 (long long)burst, by, adapt);
+        snprintf(out, size, "token-bucket:%lld/%lld/%lld%s%s%s", (long long)count, (long long)period_us,
+                 (long long)burst, of, by, adapt);
         return;
     case 1:
-        snprintf(out, size, "fixed-window:%lld/%lld/%lld%s%s", (long long)ONE_OF(1, 2, 5, 20),
-                 (long long)period_us, (long long)(sim_chance(2) ? 0 : sim_pick(0, period_us - 1)), by,
+        snprintf(out, size, "fixed-window:%lld/%lld/%lld%s%s%s", (long long)ONE_OF(1, 2, 5, 20),
+                 (long long)period_us, (long long)(sim_chance(2) ? 0 : sim_pick(0, period_us - 1)), of, by,
                  adapt);
         return;
     case 2:
-        snprintf(out, size, "sliding-log:%lld/%lld%s%s", (long long)ONE_OF(1, 2, 5, 20), (long long)period_us,
-                 by, adapt);
+        snprintf(out, size, "sliding-log:%lld/%lld%s%s%s", (long long)ONE_OF(1, 2, 5, 20),
+                 (long long)period_us, of, by, adapt);
         return;
     case 3:
-        snprintf(out, size, "sliding-window:%lld/%lld%s%s", (long long)ONE_OF(1, 4, 10, 50),
-                 (long long)period_us, by, adapt);
+        snprintf(out, size, "sliding-window:%lld/%lld%s%s%s", (long long)ONE_OF(1, 4, 10, 50),
+                 (long long)period_us, of, by, adapt);
         return;
     case 4:
     case 5:
         snprintf(out, size, "concurrency:%lld%s", (long long)ONE_OF(1, 2, 5), by);
         return;
     default:
-        snprintf(out, size, "gcra:%lld/%lld/%lld%s%s", (long long)count, (long long)period_us,
-                 (long long)burst, by, adapt);
+        snprintf(out, size, "gcra:%lld/%lld/%lld%s%s%s", (long long)count, (long long)period_us,
+                 (long long)burst, of, by, adapt);
     }
 }
 
@@ -874,7 +875,7 @@ static void settle_some(struct worker *worker)
         turns_add_end(&a, SETTLE_RETRY, sim_token(again), 0, NULL);
     settle_send(&a, again >= 0);
     for (int i = 0; i < unstarted_count; i++) /* after what others were charged */
-        sim_true_cost(unstarted[i], 0);
+        sim_true_cost(unstarted[i], -1);
     for (int i = 0; i < kept; i++)
         sim_unlease(list[i]);
     sim_come_back(back, back_count);

@@ -124,6 +124,20 @@ static const struct by_hand {
          START(103, ID(3), "a=concurrency:1") END(104, 1) END(105, 2) END(106, 3),
      "3 2 a#0"},
 
+    {"of jobs one is counted for each, whatever it costs",
+     START(100, COST(5), "a=gcra:1/10000000/1,of=jobs") START(110, COST(5), "a=gcra:1/10000000/1,of=jobs")
+         START(119, COST(5), "a=gcra:1/10000000/1,of=jobs"),
+     "3 1 a#0"},
+    {"and whatever it cost in truth",
+     START(100, ID(1) COST(3), "a=gcra:1/10000000/1,of=jobs") SPENT(0, 1) END(101, 1)
+         START(109, ID(2), "a=gcra:1/10000000/1,of=jobs") START(110, ID(3), "a=gcra:1/10000000/1,of=jobs")
+             SPENT(9, 3) END(111, 3) START(120, ID(4), "a=gcra:1/10000000/1,of=jobs"),
+     "4 1 a#0"},
+    {"a gate that begins to count jobs keeps what is used",
+     START(100, COST(2), "a=gcra:1/10000000/2") START(110, COST(9), "a=gcra:1/10000000/2,of=jobs")
+         START(119, COST(2), "a=gcra:1/10000000/2,of=jobs"),
+     "3 1 a#0"},
+
     {"less spent than granted",
      START(100, ID(1) COST(3), "a=gcra:1/10000000/3") SPENT(1, 1) END(101, 1)
          START(101, COST(2), "a=gcra:1/10000000/3") START(102, "", "a=gcra:1/10000000/3"),

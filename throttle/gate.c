@@ -23,7 +23,7 @@ static const struct algorithm_ops *ops_of(const struct gate *g)
 /* Returns the slots that a job of that cost takes. */
 static int64_t slots_of(const struct gate *g, int64_t cost)
 {
-    return g->rule.algorithm == ALGORITHM_CONCURRENCY ? 1 : cost;
+    return g->base.algorithm == ALGORITHM_CONCURRENCY || g->base.of_jobs ? 1 : cost;
 }
 
 static struct rule scaled(const struct rule *base, int thousandths)
@@ -133,7 +133,7 @@ bool gate_fits(const struct gate *g, int64_t cost)
 {
     if (!g->base.adapt_high)
         return slots_of(g, cost) <= g->rule.burst;
-    return cost <= scaled(&g->base, g->base.adapt_high).burst;
+    return slots_of(g, cost) <= scaled(&g->base, g->base.adapt_high).burst;
 }
 
 static int64_t not_paused(const struct gate *g, int64_t now_us)
@@ -193,7 +193,7 @@ int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost)
         return 0;
     if (ops_of(g)->take(g, s_us, k * slots_of(g, cost)) < 0)
         return WEIR_EINTERNAL;
-    return note(g, s_us, k * min_i64(cost, SLOTS_MOST));
+    return note(g, s_us, g->base.of_jobs ? k : k * min_i64(cost, SLOTS_MOST));
 }
 
 void gate_remember(struct gate *g, int64_t now_us)
@@ -202,18 +202,18 @@ void gate_remember(struct gate *g, int64_t now_us)
         ops_of(g)->remember(g, now_us);
 }
 
-void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost)
+void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
-    ops_of(g)->give(g, now_us, s_us, cost);
+    ops_of(g)->give(g, now_us, s_us, slots);
 }
 
-int gate_charge(struct gate *g, int64_t now_us, int64_t cost)
+int gate_charge(struct gate *g, int64_t now_us, int64_t slots)
 {
     const struct algorithm_ops *ops = ops_of(g);
     int status =
-        ops->charge ? ops->charge(g, now_us, cost) : ops->take(g, max_i64(now_us, ops->last(g)), cost);
+        ops->charge ? ops->charge(g, now_us, slots) : ops->take(g, max_i64(now_us, ops->last(g)), slots);
 
-    return status < 0 ? WEIR_EINTERNAL : note(g, now_us, cost);
+    return status < 0 ? WEIR_EINTERNAL : note(g, now_us, slots);
 }
 
 void gate_release(struct gate *g)
@@ -286,7 +286,7 @@ static void move_words(struct gate *to, struct gate *from)
     from->log = NULL;
 }
 
-/* Returns the rule as a state names it: without by= and adapt=. */
+/* Returns the rule as a state names it: without of=, by= and adapt=. */
 static struct rule bare(const struct rule *rule)
 {
     struct rule r = *rule;
@@ -294,6 +294,7 @@ static struct rule bare(const struct rule *rule)
     memset(r.by, 0, sizeof r.by);
     memset(r.zone_name, 0, sizeof r.zone_name);
     r.adapt_low = r.adapt_high = 0;
+    r.of_jobs = false;
     return r;
 }
 
@@ -545,7 +546,7 @@ static int load_former(struct gate *g, char *text)
     struct gate *f;
 
     if (!text || g->former_count == GATE_FORMER || rule_read(rule, &read, &ignored) < 0 || *read.by ||
-        read.adapt_high || in_flight(&read))
+        read.of_jobs || read.adapt_high || in_flight(&read))
         return WEIR_EINPUT;
     if (!make_room(g))
         return WEIR_EINTERNAL;
@@ -591,7 +592,7 @@ static bool read_state(char *text, struct state *state)
     if (strcmp(adapted, "-") != 0 && !read_numbers(adapted, ',', &state->factor, &state->since_us))
         return false;
     return state->factor <= WHOLE_RATE && rule_read(rule, &state->rule, &ignored) == 0 && !*state->rule.by &&
-           !state->rule.adapt_high && read_in_flight(text, &state->in_flight) &&
+           !state->rule.of_jobs && !state->rule.adapt_high && read_in_flight(text, &state->in_flight) &&
            read_former(text, &state->former);
 }
 

@@ -25,10 +25,10 @@ int64_t gate_count(const struct gate *g, int64_t s_us, int64_t most, int64_t cos
 WEIR_CHECKED int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost);
 /* Lets jobs give back what they take from now on. Called before a take. */
 void gate_remember(struct gate *g, int64_t now_us);
-/* Gives back `cost` slots that a job granted at s_us did not need, as far as they still count. */
-void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost);
+/* Gives back slots that a job granted at s_us did not need, as far as they still count. */
+void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots);
 /* Charges slots: they are taken now though the gate may be full. WEIR_EINTERNAL: out of memory. */
-WEIR_CHECKED int gate_charge(struct gate *g, int64_t now_us, int64_t cost);
+WEIR_CHECKED int gate_charge(struct gate *g, int64_t now_us, int64_t slots);
 /* Ends a job that was in flight; only concurrency cares. */
 void gate_release(struct gate *g);
 /* Changes the rule: what is in use stays in use, rounded up, at most what the new one can hold, and what it was under the rule until now is

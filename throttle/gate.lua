@@ -4,6 +4,7 @@
 --   gate.load_safe(name, rule)                  nil when the key is of a wrong kind, where load fails
 --   gate.start(g, cost[, node, ticket])         when a job of that cost may start, not before now; huge: the cost
 --                                               does not fit, or (concurrency) not before another job ends
+--   gate.needs(g, cost)                         how many slots such a job takes
 --   gate.fits(g, cost)                          could it ever?
 --   gate.count(g, s, most, cost)                how many of most jobs may start at s
 --   gate.take(g, s, k, cost)                    k jobs start at s, which start and count allowed; ends a hold
@@ -11,8 +12,8 @@
 --   gate.slots(gates, most, cost, node, ticket) how many of most jobs may start now by all of these. 0: when one may, and the gate that opens last
 --   gate.use_slots(n)                           so many start of those that gate.slots has just allowed
 --   gate.remember(g)                            before a take: jobs may give back what they take from now on
---   gate.give(g, s, cost)                       a job that was granted at s needed cost slots less
---   gate.charge(g, cost)                        or more: they are taken though the gate may be full
+--   gate.give(g, s, slots)                      a job that was granted at s needed so many slots less
+--   gate.charge(g, slots)                       or more: they are taken though the gate may be full
 --   gate.release(name)                          concurrency, whatever the rule is now: one job in flight fewer
 --   gate.recount(name, rule, n)                 the same: so many are, whatever it counted
 --   gate.pause(g, until_us), gate.resume(g)     nothing starts until then
@@ -270,7 +271,7 @@ end
 
 local function set_base(g, whole)
     if whole.text ~= g.base.text then return change(g, whole) end
-    g.base = whole
+    g.base, g.algorithm = whole, whole.algorithm
     adapt(g)
 end
 
@@ -412,9 +413,11 @@ end
 
 -- ---- Starting
 
+function gate.needs(g, cost) return (g.base.of_jobs or g.base.in_flight) and 1 or cost end
+
 function gate.fits(g, cost)
     local whole = g.base
-    return whole.in_flight or cost <= (whole.adapt_low and rules.scaled(whole, whole.adapt_high) or whole).burst
+    return gate.needs(g, cost) <= (whole.adapt_low and rules.scaled(whole, whole.adapt_high) or whole).burst
 end
 
 -- Returns when a rate that was halved has grown again.
@@ -447,7 +450,7 @@ end
 function gate.take(g, s, k, cost)
     if g.pending then settle() end
     g.algorithm.take(g, s, k, cost)
-    if g.former then note(g, s, k * cost) end
+    if g.former then note(g, s, g.base.of_jobs and k or k * cost) end
     if g.stays then g.stays = false end
     if g.hold_ticket then g.hold_ticket = nil end
     g.changed = true
@@ -459,7 +462,7 @@ function gate.take_next(g, cost, till)
     if g.pause and g.pause > s then s = g.pause end
     if s > till then return nil end
     g.algorithm.take(g, s, 1, cost)
-    if g.former then note(g, s, cost) end
+    if g.former then note(g, s, g.base.of_jobs and 1 or cost) end
     return s
 end
 
@@ -504,16 +507,16 @@ function gate.lost(g)
     return g.algorithm.lost(g)
 end
 
-function gate.give(g, s, cost)
+function gate.give(g, s, slots)
     if g.pending then settle() end
-    g.algorithm.give(g, s, cost)
+    g.algorithm.give(g, s, slots)
     g.changed = true
 end
 
-function gate.charge(g, cost)
+function gate.charge(g, slots)
     if g.pending then settle() end
-    g.algorithm.charge(g, cost)
-    if g.former then note(g, now, cost) end
+    g.algorithm.charge(g, slots)
+    if g.former then note(g, now, slots) end
     g.changed = true
 end
 

@@ -254,7 +254,18 @@ static bool read_adapt(struct reading *r)
     return true;
 }
 
-enum { BURST, ALGORITHM, OFFSET, ZONE, BY, ADAPT, OPTIONS };
+static bool read_of(struct reading *r)
+{
+    size_t len = strcspn(r->at, ",");
+
+    if (len != strlen("jobs") || strncmp(r->at, "jobs", len) != 0)
+        return wrong(r, "of=%.*s: a rule counts what a job costs, or jobs; write of=jobs or leave of= out",
+                     (int)(len > 40 ? 40 : len), r->at);
+    r->at += len;
+    return r->rule->of_jobs = true;
+}
+
+enum { BURST, ALGORITHM, OFFSET, ZONE, OF, BY, ADAPT, OPTIONS };
 static const struct option {
     const char *name;
     bool (*read)(struct reading *r);
@@ -264,6 +275,7 @@ static const struct option {
     [ALGORITHM] = {"algorithm=", read_algorithm, "a name; write algorithm=token-bucket"},
     [OFFSET] = {"offset=", read_offset, "a duration; write offset=6h"},
     [ZONE] = {"zone=", read_zone, "a time zone; write zone=Europe/Berlin"},
+    [OF] = {"of=", read_of, "a word; write of=jobs"},
     [BY] = {"by=", read_by, "key, or a path of names; write by=key or by=args.customer"},
     [ADAPT] = {"adapt=", read_adapt, "LOW..HIGH, parts of the rate; write adapt=0.5..1"},
 };
@@ -294,7 +306,8 @@ static bool unknown_option(struct reading *r)
     if (likely)
         return wrong(r, "unknown '%s'; did you mean %s?", name, likely);
     return wrong(
-        r, "after the rate only burst=, algorithm=, offset=, zone=, by= and adapt= are known; " RATE_HINT);
+        r,
+        "after the rate only burst=, algorithm=, offset=, zone=, of=, by= and adapt= are known; " RATE_HINT);
 }
 
 static bool read_option(struct reading *r)
@@ -449,6 +462,8 @@ static bool read_concurrency(struct reading *r)
     r->rule->burst = r->rule->count;
     if (!read_options(r))
         return false;
+    if (has(r, OF))
+        return wrong(r, "concurrency counts jobs, whatever they cost; leave of= out");
     if (r->seen & ~(1u << BY))
         return wrong(
             r, "concurrency is not a rate and only takes by=; write concurrency=5 or concurrency=5,by=key");
@@ -529,6 +544,8 @@ void rule_format(const struct rule *rule, char out[RULE_TEXT_SIZE])
         add(out, "concurrency=%" PRId64, rule->count);
     else
         format_rate(rule, out);
+    if (rule->of_jobs)
+        add(out, ",of=jobs");
     if (*rule->by)
         add(out, ",by=%s", rule->by);
     if (rule->adapt_high) {
@@ -559,6 +576,8 @@ void rule_write(const struct rule *rule, char out[RULE_TEXT_SIZE])
         zone_rule_write(&rule->zone, zone, sizeof zone);
         add(out, "/%s%s%s", zone, *rule->zone_name ? ",zone=" : "", rule->zone_name);
     }
+    if (rule->of_jobs)
+        add(out, ",of=jobs");
     if (*rule->by)
         add(out, ",by=%s", rule->by);
     if (rule->adapt_high)
@@ -631,6 +650,11 @@ static bool skip(struct reading *r, const char *word)
     return true;
 }
 
+static bool stored_of(struct reading *r)
+{
+    return r->rule->of_jobs = r->rule->algorithm != ALGORITHM_CONCURRENCY;
+}
+
 static bool read_stored(struct reading *r)
 {
     char name[32];
@@ -641,8 +665,8 @@ static bool read_stored(struct reading *r)
         return false;
     r->at += len + 1;
     return stored_rate(r) && (!skip(r, ",zone=") || stored_zone_name(r)) &&
-           (!skip(r, ",by=") || keep_path(r, path_len(r->at))) && (!skip(r, ",adapt=") || stored_adapt(r)) &&
-           !*r->at && check_bounds(r);
+           (!skip(r, ",of=jobs") || stored_of(r)) && (!skip(r, ",by=") || keep_path(r, path_len(r->at))) &&
+           (!skip(r, ",adapt=") || stored_adapt(r)) && !*r->at && check_bounds(r);
 }
 
 int rule_read(const char *stored, struct rule *rule, struct error *e)
@@ -662,7 +686,7 @@ bool rule_equal(const struct rule *a, const struct rule *b)
 {
     return a->algorithm == b->algorithm && a->count == b->count && a->period_us == b->period_us &&
            a->burst == b->burst && a->offset_us == b->offset_us && a->adapt_low == b->adapt_low &&
-           a->adapt_high == b->adapt_high && strcmp(a->by, b->by) == 0 &&
+           a->adapt_high == b->adapt_high && a->of_jobs == b->of_jobs && strcmp(a->by, b->by) == 0 &&
            zone_rule_equal(&a->zone, &b->zone) && strcmp(a->zone_name, b->zone_name) == 0;
 }
 

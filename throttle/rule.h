@@ -19,13 +19,14 @@
  *                                     1970-01-01
  *          | "zone=" ZONE             fixed-window: its windows are the days (1d), weeks from Monday (1w) or months (1mo) of a
  *                                     zone of the tz database; offset= counts from their midnight
+ *          | "of=jobs"                it counts one for each job; else what the job costs
  *          | "by=" PATH               one gate for each value: key, or names into the job such as
  *                                     args.customer
  *          | "adapt=" LOW ".." HIGH   after "throttled" the rate falls, at most to LOW, and rises to HIGH
  *                                     again
  *
  * T = period / count; tau = (burst - 1) * T. Redis keeps rules in their stored form, which Lua reads
- * (throttle/rules.lua), each with ,by=PATH and ,adapt=LOW..HIGH (thousandths) behind it where they are set:
+ * (throttle/rules.lua), each with ,of=jobs, ,by=PATH and ,adapt=LOW..HIGH (thousandths) behind it where they are set:
  *
  *   gcra:COUNT/PERIOD_US/BURST
  *   token-bucket:COUNT/PERIOD_US/BURST

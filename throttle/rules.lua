@@ -5,11 +5,11 @@
 --                                         not to be changed
 --   local rule = rules.at(set, index)     the rule at that place of the limit; nil: there is none
 --   local us = rules.paused(set)          until when the limit as a whole is paused; 0: it is not
---   local rule = rules.one(text)          one rule without by= and adapt=, as states of gates name it; nil
+--   local rule = rules.one(text)          one rule without of=, by= and adapt=, as states of gates name it; nil
 --   local rule = rules.scaled(rule, f)    the rule at so many thousandths of its rate
 --
--- A rule: {text =, algorithm =, index =, by =, adapt_low =, adapt_high =, count =, burst =, ...}: text without by=
--- and adapt=; index: its place in the limit, from 0; head, pattern: how the state of a gate goes on that is neither
+-- A rule: {text =, kind =, algorithm =, index =, of_jobs =, by =, adapt_low =, adapt_high =, count =, burst =, ...}: text without
+-- of=, by= and adapt=; kind: the algorithm's name; of_jobs: a job takes one slot, whatever it costs; index: its place in the limit, from 0; head, pattern: how the state of a gate goes on that is neither
 -- paused, held nor slowed, and what reads it; burst: the most slots that are ever free at once; in_flight: it counts
 -- jobs, whatever they cost (of a set: one of its rules does); what else its algorithm derives.
 --
@@ -39,6 +39,8 @@
 -- uses: concurrency fixed_window gcra sliding_log sliding_window token_bucket
 
 local rules = {}
+
+local of_jobs = {} -- algorithms of rules with of=jobs, by name
 
 local algorithms = {
     ['gcra'] = gcra,
@@ -74,7 +76,7 @@ local function rule_read(stored)
     local text = name .. ':' .. numbers
     local head = ' 0 - - ' .. text .. ' '
     local pattern = '^(%d+)' .. head:gsub('%-', '%%-') .. '(%d+) ?(.*)$'
-    local rule = {text = text, head = head, pattern = pattern, algorithm = algorithm}
+    local rule = {text = text, kind = name, head = head, pattern = pattern, algorithm = algorithm}
     if not algorithm.read(rule, numbers) then return nil end
     return rule, options
 end
@@ -88,10 +90,31 @@ local function is_path(path)
     return #path <= 128 and not find(path, '^%.') and not find(path, '%.%.') and not find(path, '%.$')
 end
 
--- Reads ",zone=NAME", ",by=PATH" and ",adapt=LOW..HIGH" of a rule.
+-- Returns an algorithm for which a job takes one slot, whatever it costs; all else is as in the other.
+local function one_each(algorithm)
+    local one = {}
+    for name, f in pairs(algorithm) do one[name] = f end
+    one.start = function(g) return algorithm.start(g, 1) end
+    one.count = function(g, s, most) return algorithm.count(g, s, most, 1) end
+    one.take = function(g, s, k) algorithm.take(g, s, k, 1) end
+    return one
+end
+
+-- Lets a rule count jobs; false: it does so already.
+local function count_jobs(rule)
+    local name = rule.kind
+    of_jobs[name] = of_jobs[name] or one_each(rule.algorithm)
+    rule.algorithm, rule.of_jobs = of_jobs[name], true
+    return not rule.in_flight
+end
+
+-- Reads ",zone=NAME", ",of=jobs", ",by=PATH" and ",adapt=LOW..HIGH" of a rule.
 local function options_read(rule, options)
     local name, rest = options:match('^,zone=([%w_/+-]+)(.*)$')
     if name and (#name > 64 or not rule.zone) then return false end
+    options = rest or options
+    rest = options:match('^,of=jobs(.*)$')
+    if rest and not count_jobs(rule) then return false end
     options = rest or options
     local by, behind = options:match('^,by=([%w_.-]+)(.*)$')
     local low, high = (behind or options):match('^,adapt=([1-9]%d*)%.%.([1-9]%d*)$')

@@ -40,6 +40,8 @@ static json_t *rule_document(const struct rule *rule)
                     "period", rate ? json_seconds(rule->period_us) : json_null());
     if (rule->zone.is_set)
         json_object_set_new(doc, "zone", json_string(rule->zone_name));
+    if (rule->of_jobs)
+        json_object_set_new(doc, "counts", json_string("jobs"));
     json_object_set_new(doc, "by", *rule->by ? json_string(rule->by) : json_null());
     if (is_gcra(rule)) {
         json_object_set_new(doc, "t", json_real(span_seconds(rule, 1)));

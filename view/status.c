@@ -71,9 +71,10 @@ double type_rate(const struct type_status *t)
 {
     bool of_all = !json_object_get(t->waits_for, "by");
     int64_t period_us = answer_int(t->waits_for, "period");
+    double each = json_object_get(t->waits_for, "counts") ? 1 : t->each;
 
     return of_all && period_us > 0
-               ? (double)answer_int(t->waits_for, "count") / ((double)period_us / 1e6) / t->each
+               ? (double)answer_int(t->waits_for, "count") / ((double)period_us / 1e6) / each
                : t->rate;
 }
 

@@ -7,11 +7,12 @@ import random
 from stage import Refused
 from vectors import ask
 
-LIMITS = {"mail": "2/1h", "keyed": "2/1h,by=key", "two": "5/1h 2/1h,burst=2", "flight": "concurrency=2"}
+LIMITS = {"mail": "2/1h", "keyed": "2/1h,by=key", "two": "5/1h 2/1h,burst=2", "flight": "concurrency=2", "jobs": "2/1h,of=jobs 9/1h"}
 RULES = """1/s 1/1s 10/0.5ms 1/1.000001s 1/1.5us 1/0.5us 1/.5s 1/1.s 1/0s 1/3650d 1/3651d 1/99999999999999999999w 1000000000/1d 1000000001/1d 0/1s
 1000000/s 1000001/s 10/1s, 10/1s,burst=1 10/1s,burst=0 10/1s,burst=1000000001 1/3650d,burst=2 1/3650d,burst=3 10/1s,burst=5,burst=5 10/1s,color=1 10/1s,by=key
 10/1s,by=key.x 10/1s,by=keys 10/1s,by=args 10/1s,by=meta 10/1s,by=args.a.b-C_9 10/1s,by=args..a 10/1s,by=args. 10/1s,by=customer 10/1s,by=key,by=key
 10/1s,algorithm=token-bucket,burst=2 10/1s,burst=2,algorithm=fixed-window 10000/1s,algorithm=sliding-log 10001/1s,algorithm=sliding-log
+10/1s,of=jobs 10/1s,burst=2,of=jobs,by=key 10/1s,of=jobs,of=jobs 10/1s,of=cost 10/1s,of= concurrency=5,of=jobs
 10/1s,algorithm=gcra,algorithm=gcra 10/1s,algorithm=color concurrency=1 concurrency=0 concurrency=1000000001 concurrency=5,by=id concurrency=5,burst=2
 concurrency=5,algorithm=gcra x 10 10/ /s 1.5/s -1/s 10/x""".split()
 RULES += [f"1/1s,by=args.{'x' * 123}", f"1/1s,by=args.{'x' * 124}", "1/s,by=key 2/s 3/s,by=key", "1/s,by=key 2/s,by=id"] + [" ".join(["1/s"] * n) for n in (8, 9)]

@@ -229,37 +229,51 @@ static bool needs_an_end(const struct look *look, int64_t jobs)
     return false;
 }
 
-/* Computes when the n-th job of that cost starts from from_us on, by the rates of its key too; not before start_us. */
-static int64_t pass_keys(const struct look *look, int64_t from_us, int64_t start_us, int64_t n, int64_t cost)
+/* A place is behind so many jobs, itself the last, told as n jobs of one cost: where they cost more and less, slot by slot. */
+struct place {
+    int64_t jobs, n, cost;
+};
+
+static int64_t nth_at(const struct gate *g, const struct place *place)
+{
+    return g->base.of_jobs ? place->jobs : place->n;
+}
+
+/* Computes when the job at a place starts from from_us on, by the rates of its key too; not before start_us. */
+static int64_t pass_keys(const struct look *look, int64_t from_us, int64_t start_us,
+                         const struct place *place)
 {
     for (size_t i = 0; i < look->gate_count; i++) {
         const struct gate *g = &look->gates[i].gate;
         int64_t at_us = 0;
 
         if (*g->rule.by && g->rule.algorithm != ALGORITHM_CONCURRENCY)
-            at_us = gate_nth_start(g, from_us, n, cost);
+            at_us = gate_nth_start(g, from_us, nth_at(g, place), place->cost);
         start_us = at_us > start_us ? at_us : start_us;
     }
     return start_us;
 }
 
-/* Passes a gate as the last of n jobs: at a keyed gate n of its key, at another one all. */
-static int64_t pass_gate(const struct look *look, size_t i, int64_t n, int64_t all, int64_t cost)
+/* Passes a gate as the last of those jobs: at a keyed gate of those of its key, at another one of all. */
+static int64_t pass_gate(const struct look *look, size_t i, const struct place *of_key,
+                         const struct place *of_all)
 {
     const struct gate *g = &look->gates[i].gate;
     bool counts = g->rule.algorithm == ALGORITHM_CONCURRENCY;
 
-    return gate_nth_start(g, answer_int(look->why, "now"), *g->rule.by ? n : all, counts ? 1 : cost);
+    return gate_nth_start(g, answer_int(look->why, "now"), nth_at(g, *g->rule.by ? of_key : of_all),
+                          counts ? 1 : of_key->cost);
 }
 
 /* The gate that lets it start last; where all that is closed has a time, one that counts jobs in flight is not known to. */
-static void find_wait(struct look *look, int64_t n, int64_t all, int64_t cost, int64_t start_us)
+static void find_wait(struct look *look, const struct place *of_key, const struct place *of_all,
+                      int64_t start_us)
 {
     json_t *gate = look->last;
     int64_t last_us = gate ? answer_int_or(gate, "opens_at", GATE_NEVER) : answer_int(look->why, "now");
 
     for (size_t i = 0; i < look->gate_count; i++) {
-        int64_t at_us = pass_gate(look, i, n, all, cost);
+        int64_t at_us = pass_gate(look, i, of_key, of_all);
 
         if (at_us > last_us && (at_us < GATE_NEVER || start_us == GATE_NEVER)) {
             last_us = at_us;
@@ -281,26 +295,28 @@ static void set_start(json_t *why, int64_t start_us, unsigned because)
         json_object_set_new(why, "because", json_string(forecast_reason(because)));
 }
 
-/* Foretells the last of n jobs of a key that each cost so many slots. At the gates for all keys one job at least of each lane before its
- * own comes first too. */
-static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because)
+/* Foretells the job at a place among those of its key. At the gates for all keys one job at least of each lane before its own comes first
+ * too. */
+static int foretell(struct look *look, struct place of_key, unsigned because)
 {
     const struct limit *own;
     struct type_status type = type_of(look, &own);
-    int64_t all = n + (look->keyed ? look->before : 0), now_us = answer_int(look->why, "now"), start_us;
+    int64_t before = look->keyed ? look->before : 0, now_us = answer_int(look->why, "now"), start_us;
+    struct place of_all = {of_key.jobs + before, of_key.n + before, of_key.cost};
+    struct backlog priced = {.jobs = of_all.jobs, .slots = of_all.n, .most = 1};
     struct forecast forecast;
 
-    type.backlog = NULL;
-    type.cost = cost;
-    type.own_costs = false;
-    if (forecast_jobs(look->limits, &type, all, &forecast, &look->w->error) < 0)
+    type.own_costs = of_key.jobs != of_key.n;
+    type.backlog = type.own_costs ? &priced : NULL;
+    type.cost = of_key.cost;
+    if (forecast_jobs(look->limits, &type, of_all.jobs, &forecast, &look->w->error) < 0)
         return look->w->error.status;
     start_us = pass_keys(look, forecast.from_us,
-                         forecast.last_us == GATE_NEVER ? forecast.from_us : forecast.last_us, n, cost);
+                         forecast.last_us == GATE_NEVER ? forecast.from_us : forecast.last_us, &of_key);
     if (start_us <= now_us && needs_an_end(look, answer_int(look->why, "ahead") + 1))
         start_us = GATE_NEVER;
     set_start(look->why, start_us, because | forecast.because);
-    find_wait(look, n, all, cost, start_us);
+    find_wait(look, &of_key, &of_all, start_us);
     return 0;
 }
 
@@ -327,8 +343,8 @@ static int look_ahead(struct look *look)
               (equal ? 0u : LATER_COSTS) |
               (json_is_true(json_object_get(look->why, "served")) ? 0u : LATER_NO_WORKER);
     if (equal)
-        return foretell(look, ahead.jobs + 1, cost, because);
-    return foretell(look, ahead.slots + cost, 1, because); /* slot by slot: not later than job by job */
+        return foretell(look, (struct place){ahead.jobs + 1, ahead.jobs + 1, cost}, because);
+    return foretell(look, (struct place){ahead.jobs + 1, ahead.slots + cost, 1}, because);
 }
 
 /* Nothing holds it back, and nobody has time for it. */

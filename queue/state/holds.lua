@@ -67,7 +67,7 @@ local function settle(name, slot, cost, key, digest, spent)
     if spent == cost or takes.wrong(limit, key, true) then return end
     if spent < cost and (holds.digest(limit) ~= digest or slot > now + gate.AHEAD_MOST) then return end
     for i, rule in ipairs(limit.set) do
-        local g = not rule.in_flight and gate.load_safe(takes.gate_name(limit, i, key), rule)
+        local g = not rule.in_flight and not rule.of_jobs and gate.load_safe(takes.gate_name(limit, i, key), rule)
         if g and spent > cost then
             gate.charge(g, spent - cost)
         elseif g then

@@ -233,7 +233,7 @@ end
 -- Says what is wrong with a rule of a limit for the jobs of a type.
 local function wrong_cost(t, limit, rule)
     local most = (rule.adapt_high and rules.scaled(rule, rule.adapt_high) or rule).burst
-    if rule.in_flight or t.cost <= most then return nil end
+    if rule.in_flight or rule.of_jobs or t.cost <= most then return nil end
     return format('type %s: a job costs %d and limit %s never lets more than %d start at once; raise its burst or lower the cost',
                   t.name, t.cost, limit, most)
 end

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/client/answer.h"
+#include "core/number.h"
 
 #define GATES_MAX 16      /* rules over all limits of a type */
 #define STEPS_MAX 1000000 /* starts that are gone through where several gates decide: half a second */
@@ -33,6 +34,17 @@ const char *forecast_reason(unsigned because)
         if (because & reasons[i].because)
             return reasons[i].words;
     return "";
+}
+
+/* A price is so many jobs of one cost. Where jobs cost more and less they are told as many jobs of cost 1, and all is how many there are. */
+struct price {
+    int64_t jobs, cost, all;
+};
+
+/* Returns the jobs of a price as a gate counts them. */
+static int64_t jobs_at(const struct gate *g, const struct price *price)
+{
+    return g->base.of_jobs ? price->all : price->jobs;
 }
 
 /* ---- The gates that decide */
@@ -84,18 +96,21 @@ static int line_add(struct line *line, const struct limit *limit, struct forecas
 }
 
 /* True when a gate would let all of the jobs start now. Then it delays none of them, however late the others let them start. */
-static bool lets_all(const struct gate *g, int64_t from_us, int64_t jobs, int64_t cost)
+static bool lets_all(const struct gate *g, int64_t from_us, const struct price *price)
 {
-    return gate_start(g, from_us, cost) <= from_us && gate_count(g, from_us, jobs, cost) >= jobs;
+    int64_t jobs = jobs_at(g, price);
+
+    return gate_start(g, from_us, price->cost) <= from_us &&
+           gate_count(g, from_us, jobs, price->cost) >= jobs;
 }
 
 /* Leaves out the gates that do not decide, but for the last one. */
-static void line_narrow(struct line *line, int64_t jobs, int64_t cost)
+static void line_narrow(struct line *line, const struct price *price)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < line->count; i++)
-        if ((kept > 0 || i + 1 < line->count) && lets_all(&line->gates[i], line->from_us, jobs, cost))
+        if ((kept > 0 || i + 1 < line->count) && lets_all(&line->gates[i], line->from_us, price))
             gate_free(&line->gates[i]);
         else
             line->gates[kept++] = line->gates[i];
@@ -103,12 +118,13 @@ static void line_narrow(struct line *line, int64_t jobs, int64_t cost)
 }
 
 /* The latest of what each gate alone says: the line's last start is not before it. */
-static int64_t line_last_alone(const struct line *line, int64_t jobs, int64_t cost)
+static int64_t line_last_alone(const struct line *line, const struct price *price)
 {
     int64_t last_us = line->from_us;
 
     for (size_t i = 0; i < line->count; i++) {
-        int64_t at_us = gate_nth_start(&line->gates[i], line->from_us, jobs, cost);
+        const struct gate *g = &line->gates[i];
+        int64_t at_us = gate_nth_start(g, line->from_us, jobs_at(g, price), price->cost);
 
         if (at_us > last_us)
             last_us = at_us;
@@ -116,34 +132,55 @@ static int64_t line_last_alone(const struct line *line, int64_t jobs, int64_t co
     return last_us;
 }
 
-/* Computes when the last job of a line starts. Where several gates decide it goes start by start; after so many each gate tells the rest alone. */
-static int line_last(struct line *line, int64_t jobs, int64_t cost, struct forecast *out)
+/* Takes the gates that count jobs out of a line whose jobs cost more and less; returns what these say alone. */
+static int64_t line_part(struct line *line, const struct price *price)
 {
-    line_narrow(line, jobs, cost);
-    for (int step = 0; line->count > 1 && jobs > 0 && step < STEPS_MAX; step++) {
+    int64_t last_us = line->from_us;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < line->count; i++) {
+        struct gate *g = &line->gates[i];
+
+        if (g->base.of_jobs) {
+            last_us = max_i64(last_us, gate_nth_start(g, line->from_us, price->all, 1));
+            gate_free(g);
+        } else {
+            line->gates[kept++] = *g;
+        }
+    }
+    line->count = kept;
+    return last_us;
+}
+
+/* Computes when the last job of a line starts. Where several gates decide it goes start by start; after so many each gate tells the rest alone. */
+static int line_last(struct line *line, struct price price, struct forecast *out)
+{
+    int64_t least_us = 0;
+
+    line_narrow(line, &price);
+    if (line->count > 1 && price.jobs != price.all)
+        least_us = line_part(line, &price);
+    for (int step = 0; line->count > 1 && price.jobs > 0 && step < STEPS_MAX; step++) {
         int64_t taken;
 
-        line->from_us = gates_start(line->gates, line->count, line->from_us, cost);
+        line->from_us = gates_start(line->gates, line->count, line->from_us, price.cost);
         if (line->from_us == GATE_NEVER)
             break;
-        if (gates_take(line->gates, line->count, line->from_us, jobs, cost, &taken) < 0)
+        if (gates_take(line->gates, line->count, line->from_us, price.jobs, price.cost, &taken) < 0)
             return WEIR_EINTERNAL;
-        jobs -= taken;
+        price.jobs -= taken;
+        price.all -= taken;
     }
     out->last_us = line->from_us;
-    if (line->from_us < GATE_NEVER && jobs > 0) {
+    if (line->from_us < GATE_NEVER && price.jobs > 0) {
         out->because |= line->count > 1 ? LATER_OTHERS : 0u;
-        out->last_us = line_last_alone(line, jobs, cost);
+        out->last_us = line_last_alone(line, &price);
     }
+    out->last_us = max_i64(out->last_us, least_us);
     return 0;
 }
 
 /* ---- What jobs cost */
-
-/* A price is so many jobs of one cost. */
-struct price {
-    int64_t jobs, cost;
-};
 
 /* True when each job of the type costs the same, as far as is known. */
 static bool is_even(const struct type_status *type)
@@ -170,9 +207,9 @@ static struct price price_of(const struct type_status *type, int64_t n)
     int64_t slots;
 
     if (is_even(type))
-        return (struct price){n, even_cost(type)};
+        return (struct price){n, even_cost(type), n};
     slots = n == type->backlog->jobs ? type->backlog->slots : (int64_t)((double)n * limits_cost(type));
-    return (struct price){slots, 1};
+    return (struct price){slots, 1, n};
 }
 
 static unsigned doubt_of_costs(const struct type_status *type)
@@ -384,7 +421,7 @@ static int foretell(const struct limits *limits, const struct type_status *type,
     else if (status == 0 && (is_in_pause(type) || (n > 0 && line.count == 0 && out->because)))
         out->last_us = GATE_NEVER;
     else if (status == 0 && n > 0)
-        status = line_last(&line, price.jobs, price.cost, out);
+        status = line_last(&line, price, out);
     out->because |=
         (line.count > 0 ? doubt_of_costs(type) : 0u) | doubt_of_workers(type, n) |
         (type->pause_until_us == GATE_NEVER ? LATER_TYPE_PAUSED : 0u) |
@@ -433,7 +470,7 @@ static int64_t key_last(const struct limits *limits, const struct limit *instead
         return 0;
     gate_init(&g, rule);
     (void)!gate_read(&g, text_at(words, at + 2), limits->now_us, &ignored);
-    last_us = gate_nth_start(&g, from_us, price.jobs, price.cost);
+    last_us = gate_nth_start(&g, from_us, jobs_at(&g, &price), price.cost);
     gate_free(&g);
     return last_us < GATE_NEVER ? last_us : 0;
 }
@@ -448,7 +485,7 @@ static int64_t keys_last(const struct limits *limits, const struct type_status *
     for (size_t i = 0; i < json_array_size(lanes); i++) {
         const json_t *lane = json_array_get(lanes, i), *words = json_object_get(lane, "gates");
         struct price price = {answer_int(lane, is_even(type) ? "jobs" : "slots"),
-                              is_even(type) ? even_cost(type) : 1};
+                              is_even(type) ? even_cost(type) : 1, answer_int(lane, "jobs")};
 
         for (size_t at = 0; at + 2 < json_array_size(words); at += 3) {
             int64_t at_us = key_last(limits, instead, words, at, price, from_us);
@@ -478,7 +515,7 @@ int forecast_type(const struct limits *limits, const struct type_status *type, c
 /* What waits for a limit, as if it were of one type that has no other one. */
 static struct price sum_types(const struct limits *limits, const struct limit *limit, unsigned *because)
 {
-    struct price sum = {0, 1};
+    struct price sum = {0, 1, 0};
     int64_t slots = 0;
     bool even = true;
     size_t count;
@@ -492,12 +529,12 @@ static struct price sum_types(const struct limits *limits, const struct limit *l
         if (jobs == 0 || t->pause_until_us == GATE_NEVER)
             continue;
         even = even && is_even(t) && (sum.jobs == 0 || sum.cost == price.cost);
-        sum = (struct price){sum.jobs + jobs, price.cost};
+        sum = (struct price){sum.jobs + jobs, price.cost, sum.all + jobs};
         slots += price.jobs * price.cost;
         *because |= doubt_of_costs(t);
     }
     *because |= even ? 0u : LATER_COSTS;
-    return even ? sum : (struct price){slots, 1};
+    return even ? sum : (struct price){slots, 1, sum.all};
 }
 
 int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
@@ -514,7 +551,7 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     *out = (struct forecast){.last_us = limits->now_us};
     status = line_add(&line, limit, out);
     if (status == 0 && sum.jobs > 0 && line.count > 0)
-        status = line_last(&line, sum.jobs, sum.cost, out);
+        status = line_last(&line, sum, out);
     out->because |= line.count > 0 ? costs : 0u;
     line_free(&line);
     if (status < 0)
@@ -592,6 +629,12 @@ int64_t limits_next_start(const struct limits *limits, const struct limit *limit
 
 /* ---- Its rate */
 
+/* Returns what a job of the type costs at a rule, on average. */
+static double cost_at(const struct rule *rule, const struct type_status *type)
+{
+    return rule->of_jobs ? 1 : limits_cost(type);
+}
+
 /* Slots a second that a rule lets through now; 0: it does not say. */
 static double rate_of(const struct limit *limit, size_t i)
 {
@@ -616,11 +659,11 @@ const struct rule *limits_rule(const struct type_status *type, double *rate)
             const struct rule *rule = &limit->set.at[k];
 
             if (rule->algorithm == ALGORITHM_CONCURRENCY || *rule->by ||
-                (found && (double)rule->count * (double)found->period_us >=
-                              (double)found->count * (double)rule->period_us))
+                (found && (double)rule->count * (double)found->period_us * cost_at(found, type) >=
+                              (double)found->count * (double)rule->period_us * cost_at(rule, type)))
                 continue;
             found = rule;
-            *rate = rate_of(limit, k) / limits_cost(type);
+            *rate = rate_of(limit, k) / cost_at(rule, type);
         }
     }
     return found;
@@ -638,8 +681,9 @@ double limits_pace(const struct limits *limits, const struct type_status *type, 
         const struct limit *limit = type->limits[i];
 
         for (size_t k = 0; limit->readable && k < limit->set.count; k++) {
-            double rate = rate_of(limit, k);
-            int64_t last_us = gate_nth_start(&limit->gates[k], limits->now_us, price.jobs, price.cost);
+            const struct gate *g = &limit->gates[k];
+            double rate = rate_of(limit, k) / cost_at(&limit->set.at[k], type);
+            int64_t last_us = gate_nth_start(g, limits->now_us, jobs_at(g, &price), price.cost);
 
             if (rate > 0 && (last_us > latest_us || (last_us == latest_us && rate < deciding))) {
                 latest_us = last_us;
@@ -648,5 +692,5 @@ double limits_pace(const struct limits *limits, const struct type_status *type, 
             }
         }
     }
-    return deciding / limits_cost(type);
+    return deciding;
 }

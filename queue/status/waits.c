@@ -31,6 +31,8 @@ static void set_rule(json_t *row, const struct rule *rule, const char *key)
         json_object_set_new(row, "period", json_integer(rule->period_us));
     if (rule->zone.is_set)
         json_object_set_new(row, "zone", json_string(rule->zone_name));
+    if (rule->of_jobs)
+        json_object_set_new(row, "counts", json_string("jobs"));
 }
 
 /* Of a limit that is paused as a whole. */
@@ -193,15 +195,15 @@ json_t *waits_executor(const struct type_status *type)
     return busy ? json_pack("{s:I}", "executors", (json_int_t)type->executors) : NULL;
 }
 
-/* True when a keyed rule is stricter than another one. Rules of concurrency say nothing of time. */
-static bool is_slower(const struct rule *rule, const struct rule *than)
+/* True when a keyed rule is stricter than another one for jobs of that cost. Rules of concurrency say nothing of time. */
+static bool is_slower(const struct rule *rule, const struct rule *than, double cost)
 {
     bool counts = rule->algorithm == ALGORITHM_CONCURRENCY;
 
     if (!than || than->algorithm == ALGORITHM_CONCURRENCY)
         return !than || !counts || rule->count < than->count;
-    return !counts &&
-           (double)rule->count * (double)than->period_us < (double)than->count * (double)rule->period_us;
+    return !counts && (double)rule->count * (double)than->period_us * (than->of_jobs ? 1 : cost) <
+                          (double)than->count * (double)rule->period_us * (rule->of_jobs ? 1 : cost);
 }
 
 /* Returns the strictest of the keyed rules of a type, or NULL. */
@@ -214,7 +216,7 @@ static json_t *waits_keys(const struct type_status *type)
         const struct limit *limit = type->limits[i];
 
         for (size_t k = 0; limit->readable && k < limit->set.count; k++) {
-            if (!*limit->set.at[k].by || !is_slower(&limit->set.at[k], found))
+            if (!*limit->set.at[k].by || !is_slower(&limit->set.at[k], found, limits_cost(type)))
                 continue;
             found = &limit->set.at[k];
             json_decref(row);

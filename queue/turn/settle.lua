@@ -157,9 +157,12 @@ end
 
 -- Notes that the job cost that much in truth.
 function verbs.cost(job)
-    local difference, gates = job.cost - lease.cost_of(job.token), types.gates(job.type, job.key)
-    if difference < 0 then unspent.give(job, gates, -difference) end
-    for _, e in ipairs(difference > 0 and gates or {}) do gate.charge(e, difference) end
+    local spent, cost, gates = job.cost, lease.cost_of(job.token), types.gates(job.type, job.key)
+    if spent < cost then return unspent.give(job, gates, spent) end
+    for _, e in ipairs(gates) do
+        local slots = gate.needs(e, spent) - gate.needs(e, cost)
+        if slots > 0 then gate.charge(e, slots) end
+    end
 end
 
 -- A suspect that ends so stays one. One that ends otherwise does so by the word of its handler, and did not kill its worker.

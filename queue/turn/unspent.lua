@@ -3,18 +3,21 @@
 -- uses: gate lease types wake
 local unspent = {}
 
--- Gives so many slots of a job back to its gates. Nothing goes back to rules that did not hold it when it was granted, nor of a slot farther ahead
+-- Gives back to its gates what a job has taken above what it cost in truth (spent; nil: it has not started). Nothing goes back to rules that did not hold it when it was granted, nor of a slot farther ahead
 -- than any is granted: the clock was set back since, and the slot counts no more. What waits at the gate of a key is listed only if jobs of its
 -- type are known to give back, and other types may wait at the gates of a limit that they share.
-function unspent.give(job, gates, n)
-    local kind, slot = types.load(job.type), lease.slot_of(job.token)
+function unspent.give(job, gates, spent)
+    local kind, slot, cost = types.load(job.type), lease.slot_of(job.token), lease.cost_of(job.token)
     if lease.rules_of(job.token) ~= kind.digest or slot > now + gate.AHEAD_MOST then return end
     for _, e in ipairs(gates) do
-        gate.give(e, slot, n)
-        local listed = not e.base.by or kind.spends and find(e.name, job.type .. '#', 1, true) == 1
-        if not listed then wake.list_at(job.queue, e.name) end
-        wake.list_lines_at(e.name)
-        wake.opened(e.name)
+        local slots = gate.needs(e, cost) - (spent and gate.needs(e, spent) or 0)
+        if slots > 0 then
+            gate.give(e, slot, slots)
+            local listed = not e.base.by or kind.spends and find(e.name, job.type .. '#', 1, true) == 1
+            if not listed then wake.list_at(job.queue, e.name) end
+            wake.list_lines_at(e.name)
+            wake.opened(e.name)
+        end
     end
 end
 
@@ -28,7 +31,7 @@ function unspent.give_all(jobs)
         if job.unstarted and not types.wrong(job.type, job.key) then unstarted[#unstarted + 1] = job end
     end
     sort(unstarted, later_slot_first)
-    for _, job in ipairs(unstarted) do unspent.give(job, types.gates(job.type, job.key), lease.cost_of(job.token)) end
+    for _, job in ipairs(unstarted) do unspent.give(job, types.gates(job.type, job.key)) end
 end
 
 return unspent

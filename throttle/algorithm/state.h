@@ -46,6 +46,7 @@ struct rule {
     enum algorithm algorithm;
     int place;                 /* in its limit, from 0: the index in the keys of its gates */
     int adapt_low, adapt_high; /* thousandths of the count; 0: the rate is what it is */
+    bool of_jobs;              /* a job takes one slot, whatever it costs */
     char by[RULE_PATH_SIZE];   /* "": one gate for all */
     char zone_name[RULE_ZONE_SIZE];
 };

@@ -43,9 +43,18 @@ static const struct start *event_start(const struct replay *r, const struct even
     return &r->input->starts[event->start];
 }
 
-/* Returns the slots that a start took. */
-static int64_t slots_taken(const struct start *s)
+static bool counts_jobs(const struct replay *r, const struct event *event)
 {
+    return event_rule(r->input, event)->rule.of_jobs;
+}
+
+/* Returns the slots that a start took. */
+static int64_t slots_taken(const struct replay *r, const struct event *event)
+{
+    const struct start *s = event_start(r, event);
+
+    if (counts_jobs(r, event))
+        return 1;
     return s->spent >= 0 && s->spent < s->cost ? s->spent : s->cost;
 }
 
@@ -203,7 +212,7 @@ static int take_slots(struct replay *r, int64_t at_us, int64_t slots)
 static int replay_rate(struct replay *r, struct event *event)
 {
     const struct start *s = event_start(r, event);
-    int64_t slots = slots_taken(s), opens_us = s->at_us;
+    int64_t slots = slots_taken(r, event), opens_us = s->at_us;
 
     if (take_charges(r, s->at_us) < 0)
         return r->error->status;
@@ -214,7 +223,7 @@ static int replay_rate(struct replay *r, struct event *event)
         return add_broken(r, event, false, opens_us == GATE_NEVER ? VERIFY_NEVER : opens_us - s->at_us);
     if (slots > 0 && take_slots(r, s->at_us, slots) < 0)
         return r->error->status;
-    return s->spent > s->cost ? add_charge(r, s) : 0;
+    return s->spent > s->cost && !counts_jobs(r, event) ? add_charge(r, s) : 0;
 }
 
 /* ---- Jobs in flight */
@@ -292,8 +301,8 @@ static void measure_window(const struct replay *r, struct verify_window w,
         const struct start *s = event_start(r, &events[i]);
 
         for (; time_of(s) - time_of(event_start(r, &events[first])) >= w.window_us; first++)
-            slots -= slots_taken(event_start(r, &events[first]));
-        slots += slots_taken(s);
+            slots -= slots_taken(r, &events[first]);
+        slots += slots_taken(r, &events[i]);
         w.most = max_i64(w.most, slots);
     }
     if (worst->allowed == 0 || w.most - w.allowed > worst->most - worst->allowed)
@@ -332,7 +341,7 @@ static void measure_stretch(struct replay *r, const struct rule *rule, const str
     for (size_t i = 0; i < n; i++) {
         const struct start *s = event_start(r, &events[i]);
 
-        slots += (double)(s->spent >= 0 ? s->spent : s->cost);
+        slots += counts_jobs(r, &events[i]) ? 1 : (double)(s->spent >= 0 ? s->spent : s->cost);
     }
     if (slots > (double)rule->burst) {
         r->beyond += slots - (double)rule->burst;
@@ -373,13 +382,13 @@ static int find_crowded(struct replay *r, const struct verify_window *w, struct 
             continue;
         for (; first < kept && s->start_us - event_start(r, &events[first])->start_us >= w->window_us;
              first++)
-            slots -= slots_taken(event_start(r, &events[first]));
-        if (slots + slots_taken(s) > w->allowed) {
+            slots -= slots_taken(r, &events[first]);
+        if (slots + slots_taken(r, &event) > w->allowed) {
             if (add_broken(r, &event, true, 0) < 0)
                 return r->error->status;
             continue;
         }
-        slots += slots_taken(s);
+        slots += slots_taken(r, &event);
         events[kept++] = event;
     }
     return 0;

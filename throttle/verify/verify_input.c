@@ -178,6 +178,7 @@ static int find_rule(struct verify_input *input, const struct rule *rule, uint32
     struct rule bare = *rule, *grown;
 
     bare.adapt_low = bare.adapt_high = 0;
+    bare.of_jobs = false;
     memset(bare.by, 0, sizeof bare.by);
     memset(bare.zone_name, 0, sizeof bare.zone_name);
     for (size_t i = 0; i < input->rule_count; i++)

@@ -16,7 +16,7 @@ const by = `,by=(?:(?:args|meta)` + part + `|id|type|cost|key|timeout|max_attemp
 
 var (
 	units = map[string]int64{"us": 1, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6, "d": 86400e6, "w": 7 * 86400e6}
-	rate  = regexp.MustCompile(`^(\d+)/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|` + by + `)*)$`)
+	rate  = regexp.MustCompile(`^(\d+)/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=jobs|` + by + `)*)$`)
 	jobs  = regexp.MustCompile(`^concurrency=(\d+)((?:` + by + `)*)$`)
 )
 
@@ -26,6 +26,7 @@ const never, later = -1, 1 << 62 // of a start: never; of concurrency: when a jo
 
 type rule struct {
 	text, by, algorithm  string
+	ofJobs               bool
 	count, burst, period int64
 }
 
@@ -59,6 +60,8 @@ func readRule(text string) (rule, error) {
 			r.burst, _ = strconv.ParseInt(value, 10, 64)
 		case "by":
 			r.by = value
+		case "of":
+			r.ofJobs = true
 		default:
 			r.algorithm = value
 		}
@@ -83,6 +86,14 @@ func readRule(text string) (rule, error) {
 		return refuse("a burst that takes more than ten years")
 	}
 	return r, nil
+}
+
+// takes is how many slots a job of that cost takes.
+func (r *rule) takes(cost int64) int64 {
+	if r.ofJobs || r.algorithm == "concurrency" {
+		return 1
+	}
+	return cost
 }
 
 type start struct{ at, cost int64 }
@@ -127,6 +138,7 @@ func latest(a, b int64) int64 {
 
 // start returns when such a start may be.
 func (g *gate) start(now, cost int64) int64 {
+	cost = g.takes(cost)
 	if g.algorithm == "concurrency" {
 		if g.running < g.count {
 			return now
@@ -156,6 +168,7 @@ func (g *gate) start(now, cost int64) int64 {
 }
 
 func (g *gate) take(now, cost int64) {
+	cost = g.takes(cost)
 	switch {
 	case g.algorithm == "concurrency":
 		g.running++

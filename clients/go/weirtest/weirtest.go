@@ -294,7 +294,7 @@ func (f *Fake) checkCost(d document) error {
 	}
 	cost := int64(d.number("cost", 1))
 	for _, r := range l.rules {
-		if r.algorithm != "concurrency" && cost > r.burst {
+		if r.takes(cost) > r.burst {
 			return invalid("cost", "wrong job: its cost %d never fits %s of %s", cost, r.text, d.text("type", ""))
 		}
 	}

@@ -6,7 +6,7 @@ const UNITS = { us: 1n, ms: 1000n, s: 10n ** 6n, m: 60n * 10n ** 6n, h: 3600n * 
 const NAME = String.raw`\.[A-Za-z0-9_-]+`;
 const BY = `,by=(?:(?:args|meta)${NAME}|id|type|cost|key|timeout|max_attempts|traceparent)(?:${NAME})*`;
 const RATE = new RegExp(
-  String.raw`^(\d+)/(?:(\d+)(?:\.(\d+))?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|${BY})*)$`);
+  String.raw`^(\d+)/(?:(\d+)(?:\.(\d+))?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=jobs|${BY})*)$`);
 const JOBS = new RegExp(String.raw`^concurrency=(\d+)((?:${BY})*)$`);
 const COUNT_MOST = 10n ** 9n;
 const TEN_YEARS = 3650n * UNITS.d;
@@ -34,6 +34,7 @@ class Rule {
     const [count, burst, period] = [BigInt(match[1]), BigInt(options.burst ?? match[1]), span / tens];
     this.text = text;
     this.by = options.by ?? '';
+    this.ofJobs = options.of !== undefined;
     this.algorithm = rate ? options.algorithm ?? 'gcra' : 'concurrency';
     if (Object.keys(options).length < given.length) refuse('an option is there twice');
     if (this.by.length > 128) refuse('the path behind by= is longer than 128 characters');
@@ -44,6 +45,11 @@ class Rule {
     if (options.burst && /-(window|log)$/.test(this.algorithm)) refuse(`${this.algorithm} has no burst`);
     if ((burst - 1n) * period > TEN_YEARS * count) refuse('a burst that takes more than ten years');
     [this.count, this.burst, this.period] = [count, burst, period].map(Number);
+  }
+
+  /* How many slots a job of that cost takes. */
+  slots(cost) {
+    return this.ofJobs || this.algorithm === 'concurrency' ? 1 : cost;
   }
 }
 
@@ -70,11 +76,12 @@ class Gate {
   /* When a start of that cost may be; null: never. */
   start(now, cost) {
     const { rule } = this;
+    const slots = rule.slots(cost);
     if (rule.algorithm === 'concurrency') return this.running < rule.count ? now : LATER;
-    if (cost > rule.burst) return null;
-    if (this.isBucket) return Math.max(now, divideUp(this.#tat - BigInt(rule.period) * BigInt(rule.burst - cost), BigInt(rule.count)));
+    if (slots > rule.burst) return null;
+    if (this.isBucket) return Math.max(now, divideUp(this.#tat - BigInt(rule.period) * BigInt(rule.burst - slots), BigInt(rule.count)));
     const live = this.#live(now);
-    let excess = live.reduce((sum, one) => sum + one.cost, cost) - rule.count;
+    let excess = live.reduce((sum, one) => sum + one.cost, slots) - rule.count;
     if (excess <= 0) return now;
     if (rule.algorithm === 'fixed-window') return this.#window(now) + rule.period;
     return live.find((one) => (excess -= one.cost) <= 0).at + rule.period;
@@ -82,13 +89,14 @@ class Gate {
 
   take(now, cost) {
     const { rule } = this;
+    const slots = rule.slots(cost);
     if (rule.algorithm === 'concurrency') {
       this.running++;
     } else if (this.isBucket) {
       const at = BigInt(now) * BigInt(rule.count);
-      this.#tat = (this.#tat > at ? this.#tat : at) + BigInt(rule.period) * BigInt(cost);
+      this.#tat = (this.#tat > at ? this.#tat : at) + BigInt(rule.period) * BigInt(slots);
     } else {
-      this.#log = [...this.#live(now), { at: now, cost }];
+      this.#log = [...this.#live(now), { at: now, cost: slots }];
     }
   }
 

@@ -27,7 +27,7 @@ function us(s) {
 
 function checkCost(job, limit) {
   for (const rule of limit?.rules ?? [])
-    if (rule.algorithm !== 'concurrency' && (job.cost ?? 1) > rule.burst)
+    if (rule.slots(job.cost ?? 1) > rule.burst)
       throw new Invalid(`wrong job: its cost ${job.cost ?? 1} never fits ${rule.text} of ${job.type}`, 'cost');
 }
 

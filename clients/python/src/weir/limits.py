@@ -13,7 +13,7 @@ _UNITS = {"us": 1, "ms": 1000, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "
 _NAME = r"\.[A-Za-z0-9_-]+"
 _BY = rf",by=(?:(?:args|meta){_NAME}|id|type|cost|key|timeout|max_attempts|traceparent)(?:{_NAME})*"
 _RATE = re.compile(rf"([0-9]+)/([0-9]+(?:\.[0-9]+)?)?(us|ms|s|m|h|d|w)"
-                   rf"((?:,burst=[0-9]+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|{_BY})*)")
+                   rf"((?:,burst=[0-9]+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=jobs|{_BY})*)")
 _JOBS = re.compile(rf"concurrency=([0-9]+)((?:{_BY})*)")
 _COUNT_MOST, _LOG_MOST, _TEN_YEARS = 10**9, 10**4, 3650 * _UNITS["d"]
 
@@ -30,6 +30,7 @@ class Rule:
         options = dict(given)
         self.algorithm = options.get("algorithm", "gcra") if rate else "concurrency"
         self.by = options.get("by", "")
+        self.of_jobs = "of" in options
         self.count = int(match[1])
         self.burst = int(options.get("burst", self.count))
         period = Fraction(match[2] or 1) * _UNITS[match[3]] if rate else Fraction(_TEN_YEARS)
@@ -45,6 +46,10 @@ class Rule:
                  "a burst that takes more than ten years" if (self.burst - 1) * period > _TEN_YEARS * self.count else "")
         if wrong:
             raise Invalid(f"rule '{text}': {wrong}", "rules")
+
+    def slots(self, cost: int) -> int:
+        """Returns how many slots a job of that cost takes."""
+        return 1 if self.of_jobs or self.algorithm == "concurrency" else cost
 
 
 class Gate:
@@ -68,6 +73,7 @@ class Gate:
     def start(self, now: int, cost: int) -> Optional[int]:
         """Returns when such a start may be. None: never; of concurrency the far future: when a job ends."""
         rule = self.rule
+        cost = rule.slots(cost)
         if rule.algorithm == "concurrency":
             return now if self.running < rule.count else 1 << 62
         if cost > rule.burst:
@@ -89,6 +95,7 @@ class Gate:
 
     def take(self, now: int, cost: int) -> None:
         rule = self.rule
+        cost = rule.slots(cost)
         if rule.algorithm == "concurrency":
             self.running += 1
         elif rule.algorithm in ("gcra", "token-bucket"):

@@ -149,7 +149,7 @@ class Fake:
     def _check_cost(self, document: Dict[str, Any]) -> None:
         limit = self.limits.get(document["type"])
         for rule in limit.rules if limit else ():
-            if rule.algorithm != "concurrency" and document.get("cost", 1) > rule.burst:
+            if rule.slots(document.get("cost", 1)) > rule.burst:
                 raise Invalid(f"wrong job: its cost {document['cost']} never fits {rule.text} of {document['type']}", "cost")
 
     def _add(self, document: Dict[str, Any], queue: str, batch: Optional[str]) -> _Job:

@@ -136,7 +136,7 @@ module Weir
 
       def check_cost(document)
         (@limits[document["type"]]&.rules || []).each do |rule|
-          next if rule.algorithm == "concurrency" || document.fetch("cost", 1) <= rule.burst
+          next if rule.slots(document.fetch("cost", 1)) <= rule.burst
 
           raise Invalid.new("wrong job: its cost #{document['cost']} never fits #{rule.text} of #{document['type']}", "cost")
         end
