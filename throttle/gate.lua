@@ -271,7 +271,7 @@ end
 
 local function set_base(g, whole)
     if whole.text ~= g.base.text then return change(g, whole) end
-    g.base, g.algorithm = whole, whole.algorithm
+    g.algorithm, g.base = whole.algorithm, whole
     adapt(g)
 end
 
