@@ -11,7 +11,6 @@
 
 #include "bench/bench.h"
 #include "bench/crew.h"
-#include "core/clock.h"
 
 #define JOBS 100000
 #define IN_FLIGHT 100

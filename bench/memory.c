@@ -1,5 +1,4 @@
 /* What a waiting job takes of Redis's memory, everything counted: the difference over many. */
-#include <stdio.h>
 #include <string.h>
 
 #include "bench/bench.h"

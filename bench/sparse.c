@@ -2,12 +2,10 @@
  * kind could leave out, on the same server. Between two jobs the processor forgets what a call needs, so what
  * counts is how much code and memory a call touches. The two and the bare pair of LPUSH and BLMOVE take turns. */
 #include <hiredis/hiredis.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/beats.h"
-#include "core/clock.h"
 
 #define ROUNDS 5
 #define EXECUTORS_MANY 100

@@ -2,7 +2,6 @@
 
 #include "core/decimal.h"
 #include <stdarg.h>
-#include <stdio.h>
 
 #undef error_set
 #undef error_no_memory

@@ -16,7 +16,6 @@
 #include "core/client/client.h"
 #include "core/forks.h"
 #include "core/given.h"
-#include "producer/retry.h"
 #include "producer/stream.h"
 #include "queue/batch/batch.h"
 

@@ -7,7 +7,6 @@
 #include "serve/http_request.h"
 #include "serve/page/page.h"
 #include "serve/response.h"
-#include "serve/take_url.h"
 
 #define ONE_JOB_MOST (JOB_BODY_MAX + 4096)
 #define LINES_MOST (16 * 1024 * 1024)

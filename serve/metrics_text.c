@@ -1,6 +1,5 @@
 #include "serve/metrics_text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "core/decimal.h"

@@ -1,11 +1,9 @@
 #include "serve/post_jobs.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/decimal.h"
 #include "core/duration.h"
 #include "producer/bulk.h"
 #include "producer/enqueue.h"

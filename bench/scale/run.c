@@ -1,6 +1,5 @@
 /* A run of one world: what comes from outside, and all events until it is over. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "bench/scale/scale.h"

@@ -1,5 +1,4 @@
 /* weir config: what holds, and who has said it: weir.conf, the environment, the command line, or nobody. */
-#include <errno.h>
 #include <string.h>
 
 #include "cli/apply/sections.h"

@@ -20,7 +20,6 @@
 #include "core/clock.h"
 #include "queue/hold/hold.h"
 #include "queue/limits/rate.h"
-#include "throttle/rule.h"
 #include "view/format.h"
 
 #define EXIT_LOST 124 /* as timeout(1), when it ends a command */

@@ -6,7 +6,6 @@
 
 #include "cli/commands.h"
 #include "cli/confirm.h"
-#include "cli/document/text.h"
 #include "core/clock.h"
 #include "queue/inspect/cancel.h"
 #include "queue/inspect/job_wait.h"

@@ -5,7 +5,6 @@
 #include "cli/document/pausing.h"
 #include "cli/document/table.h"
 #include "core/clock.h"
-#include "view/pause.h"
 #include "view/queues.h"
 
 static struct {

@@ -6,7 +6,6 @@
 #include "cli/document/json.h"
 #include "cli/document/outlook.h"
 #include "cli/document/table.h"
-#include "cli/document/text.h"
 #include "cli/print/terminal.h"
 #include "view/pause.h"
 #include "view/paused_keys.h"

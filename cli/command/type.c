@@ -5,7 +5,6 @@
 #include "cli/document/table.h"
 #include "core/clock.h"
 #include "queue/limits/type.h"
-#include "view/pause.h"
 #include "view/status.h"
 #include "view/text.h"
 #include "view/type.h"

@@ -7,7 +7,6 @@
 
 #include "cli/document/json.h"
 #include "cli/print/terminal.h"
-#include "core/utf8.h"
 #include "view/format.h"
 #include "view/output.h"
 #include "view/pause.h"

@@ -13,7 +13,6 @@
 #include "queue/status/status.h"
 #include "view/format.h"
 #include "view/pause.h"
-#include "view/rate_keys.h"
 
 #define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
 

@@ -5,7 +5,6 @@
 #include "cli/document/json.h"
 #include "cli/document/outlook.h"
 #include "cli/document/table.h"
-#include "cli/document/text.h"
 #include "cli/rate/rate.h"
 #include "core/clock.h"
 #include "throttle/algorithm/calendar.h"

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "queue/status/forecast.h"
 #include "view/format.h"
 
 #define SPARK_HEIGHTS 8

@@ -1,13 +1,11 @@
 #include "cli/top/layout.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/top/action.h"
 #include "view/format.h"
-#include "view/output.h"
 #include "view/report.h"
 
 #define HEAD_ROWS 3 /* the verdict, the views, the headings */

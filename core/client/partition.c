@@ -1,6 +1,5 @@
 #include "core/client/partition.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/hmac.h>
 #include <openssl/ssl.h>

@@ -1,6 +1,5 @@
 #include "queue/status/status_parts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

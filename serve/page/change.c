@@ -1,6 +1,5 @@
 #include "serve/page/pages.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "queue/limits/rate.h"

@@ -4,7 +4,6 @@
 
 #include "queue/history/history.h"
 #include "serve/page/parts.h"
-#include "view/json.h"
 
 #define TALL 100 /* the height of a drawing, in its own units */
 #define WIDE 10  /* of a slot */

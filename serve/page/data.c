@@ -6,7 +6,6 @@
 #include "core/clock.h"
 #include "core/number.h"
 #include "view/report.h"
-#include "view/status.h"
 
 /* What was read is kept for a second; for as long as keeps reading it to a tenth of the time, but not longer than a few seconds, as Redis may
  * have stalled while it was read; and for 1.5 ms for each type, queue and limit: these take Redis 8 us, so reading costs it less than one

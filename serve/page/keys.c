@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/limits/rate_keys.h"
 #include "serve/page/parts.h"
 #include "throttle/key.h"
 #include "view/format.h"

@@ -8,7 +8,6 @@
 
 #include "serve/page/parts.h"
 #include "throttle/algorithm/calendar.h"
-#include "view/format.h"
 #include "view/hidden.h"
 #include "view/limits.h"
 

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "queue/inspect/find_job.h"
-#include "throttle/gate.h"
 #include "view/format.h"
 #include "view/hidden.h"
 #include "view/job.h"

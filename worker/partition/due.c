@@ -4,7 +4,6 @@
  * Claims say when something is due, and a worker on duty promotes then. Where no claim comes, as no executor is
  * free or Redis refuses them, a worker asks by itself: in time if nobody was faster the last time, else now and
  * then. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/clock.h"

@@ -1,7 +1,6 @@
 /* The heartbeat: at least four times a lease a request renews it, takes back what workers that are silent
  * held, and forgets dead jobs beyond what is kept (queue/turn/reap.lua). */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "core/clock.h"
 #include "core/log/log.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/clock.h"
 #include "core/duration.h"
 #include "core/log/log.h"
 #include "worker/partition/outcome.h"
