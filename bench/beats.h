@@ -1,7 +1,6 @@
 /* Beats: what is sent at a steady pace, how long each took until it was received, and what that cost Redis. A
  * beat carries the time of its sending, by the monotonic clock that all processes of a machine share. */
-#ifndef BENCH_BEATS_H
-#define BENCH_BEATS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ void beats_bare(struct beats *beats);
 /* From send(NULL, time) to a process of its own that runs receive(samples), whose connection to Redis is its own too. */
 void beats_between(struct beats *beats, void (*send)(struct weir *w, const char *time),
                    void (*receive)(struct samples *samples));
-
-#endif

@@ -13,8 +13,7 @@
  *
  * A group is a process of its own. It calls report() for each of its figures. Where something fails it ends, and with it end its workers and its servers.
  */
-#ifndef BENCH_BENCH_H
-#define BENCH_BENCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -160,5 +159,3 @@ void bench_tls(void);
 void bench_far(void);
 void bench_idle(void);
 void bench_look(void);
-
-#endif

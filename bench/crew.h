@@ -1,7 +1,6 @@
 /* A crew: worker processes for one measurement, forked from this one, with handlers that are C functions of
  * the benchmark. Memory that they share with it comes from shared_new. */
-#ifndef BENCH_CREW_H
-#define BENCH_CREW_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -49,5 +48,3 @@ void crew_wait(struct crew *crew);
 void *shared_new(size_t size);
 
 int noop_handler(struct weir_job *job, void *arg);
-
-#endif

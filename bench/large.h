@@ -1,6 +1,5 @@
 /* A namespace in which all that can be many is many, and commands that are given there. */
-#ifndef BENCH_LARGE_H
-#define BENCH_LARGE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -10,5 +9,3 @@ void large_build(void);
 pid_t large_start(const char *const *words);
 /* Waits for its end; returns its wait status. cpu_us: what it has used. */
 int large_wait(pid_t pid, double *cpu_us);
-
-#endif

@@ -1,6 +1,5 @@
 /* A private redis-server on a unix socket in a folder of its own. It ends with the process that has started it. What fails ends that process. */
-#ifndef BENCH_SERVER_H
-#define BENCH_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ struct usage server_usage(struct server *s);
 int64_t server_cpu(const struct server *s);
 /* "7.0.15" */
 void server_version(struct server *s, char *version, size_t size);
-
-#endif

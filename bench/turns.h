@@ -1,7 +1,6 @@
 /* Turns: the scripts that a worker calls, without a worker around them. A turn settles all that the last one
  * claimed as done, and claims again. */
-#ifndef BENCH_TURNS_H
-#define BENCH_TURNS_H
+#pragma once
 
 #include "bench/bench.h"
 #include "queue/turn/turn.h"
@@ -21,5 +20,3 @@ struct turns {
 void turns_begin(struct turns *t);
 void turns_next(struct turns *t);
 void turns_free(struct turns *t);
-
-#endif

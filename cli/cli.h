@@ -1,7 +1,6 @@
 /* The weir command: one table of subcommands, one table of flags for each. A command parses, calls the
  * library and prints: data on standard output, talk on standard error. */
-#ifndef CLI_CLI_H
-#define CLI_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -145,5 +144,3 @@ struct weir *cli_client(struct cli *cli);
 void cli_expect_much(void);
 /* Copies w's error to cli->error and returns its status. */
 int cli_failed(struct cli *cli, const struct weir *w);
-
-#endif

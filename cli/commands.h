@@ -1,6 +1,5 @@
 /* The commands, in the order in which weir help names them. */
-#ifndef CLI_COMMANDS_H
-#define CLI_COMMANDS_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -9,5 +8,3 @@ extern const struct command command_enqueue, command_worker, command_job, comman
     command_why, command_plan, command_report, command_serve, command_dev, command_doctor, command_init,
     command_version, command_schedule, command_top, command_type, command_config, command_apply,
     command_export, command_log;
-
-#endif

@@ -4,8 +4,7 @@
  * A value is the text up to the end of its line: nothing in it is a quote, an escape or a comment, so a command stands there as it does
  * behind --exec. Here a file is read and merged with others; which names a section has, and what a value means, the tables of flags say
  * (cli/flags.c). */
-#ifndef CLI_CONFIG_H
-#define CLI_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ const char *config_join(struct config *c, const char *title, const char *value);
 bool config_is_of_command(const char *section);
 /* "/etc/weir/weir.conf:12", or what else has said it. */
 const char *config_place(const struct setting *s, char out[CONFIG_PLACE_SIZE]);
-
-#endif

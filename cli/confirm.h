@@ -1,6 +1,5 @@
 /* Asking before something is destroyed. */
-#ifndef CLI_CONFIRM_H
-#define CLI_CONFIRM_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -12,5 +11,3 @@ WEIR_CHECKED int cli_confirm(struct cli *cli, bool yes, const char *action, cons
 /* Asks about one thing that was named, "cancel job" and its name: where nobody can answer, it is done. */
 WEIR_CHECKED int cli_confirm_one(struct cli *cli, bool yes, const char *action, const char *what,
                                  const char *name);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Behind them stand the flags: of an action those that its row names. connection.txt and weir.conf.txt are pages of their own. The summary has at most 67
  * characters, so that weir help fits 80 columns; other lines have 78. */
-#ifndef CLI_HELP_H
-#define CLI_HELP_H
+#pragma once
 
 #include <stdio.h>
 
@@ -47,5 +46,3 @@ bool help_next_form(const char *command, const char **text, char out[WHAT_SIZE])
 /* doc/cli.md: what it begins with, then a section for each command. */
 void help_print_markdown_head(const struct command *c, const struct help_flags *flags);
 void help_print_markdown(const struct command *c, const struct help_flags *flags);
-
-#endif

@@ -1,8 +1,7 @@
 /* Lines of a file or of standard input, one after the other, in constant memory: of a line longer than
  * JOB_BODY_MAX its first JOB_BODY_MAX + 1 bytes are given, which no job can have, and the rest is passed
  * over. */
-#ifndef CLI_LINES_H
-#define CLI_LINES_H
+#pragma once
 
 #include <signal.h>
 
@@ -33,5 +32,3 @@ enum lines_result {
     LINES_FAILED, /* *e says why */
 };
 enum lines_result lines_next(struct lines *l, struct span *line, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Signals: what each of them does to a worker, in one table. */
-#ifndef CLI_SIGNALS_H
-#define CLI_SIGNALS_H
+#pragma once
 
 #include "weir.h"
 
@@ -15,5 +14,3 @@ void signals_begin(struct weir_worker *worker);
 void signals_reload(void);
 /* The worker has ended: signals that would have stopped it do nothing more. */
 void signals_end(void);
-
-#endif

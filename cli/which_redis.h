@@ -1,6 +1,5 @@
 /* Which Redis a command talks to, and where weir dev keeps its own. */
-#ifndef CLI_WHICH_REDIS_H
-#define CLI_WHICH_REDIS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ void cli_name_source(struct cli *cli);
 /* The address without what may be a password. */
 #define MASKED_SIZE 200
 void redis_mask(const char *url, char out[MASKED_SIZE]);
-
-#endif

@@ -1,8 +1,7 @@
 /* arena: the memory of one answer. An answer of a thousand jobs is thousands of objects that hiredis would
  * allocate and free one by one, half of what reading them costs; here they lie side by side and go together.
  */
-#ifndef CORE_ARENA_H
-#define CORE_ARENA_H
+#pragma once
 
 struct arena_block;
 struct redisReader;
@@ -17,5 +16,3 @@ struct redisReader *arena_reader(struct arena *a);
 /* Forgets the last answer. Before the next one is begun. */
 void arena_clear(struct arena *a);
 void arena_free(struct arena *a);
-
-#endif

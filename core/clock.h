@@ -1,7 +1,6 @@
 /* Clocks of this machine, in whole microseconds. Decisions about slots, leases and due times are Redis's:
  * these are for waiting, for time-outs and for log lines. */
-#ifndef CORE_CLOCK_H
-#define CORE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ int64_t clock_wall_us(void); /* CLOCK_REALTIME, since 1970 */
 #define CLOCK_TEXT_SIZE 96
 void clock_text(int64_t wall_us, char text[CLOCK_TEXT_SIZE]);
 void clock_sleep_until(int64_t mono_us);
-
-#endif

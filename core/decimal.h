@@ -1,7 +1,6 @@
 /* Numbers with a decimal point, whatever locale the host program has set, or a library that one of its
  * handlers uses. */
-#ifndef CORE_DECIMAL_H
-#define CORE_DECIMAL_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@
 double decimal_read(const char *text, char **end);
 int decimal_vprint(char *out, size_t size, const char *fmt, va_list args);
 int decimal_print(char *out, size_t size, const char *fmt, ...) WEIR_PRINTF(3, 4);
-
-#endif

@@ -1,6 +1,5 @@
 /* Durations as people write them: "500ms", "10s", "1.5h", "1h30m", "5min". */
-#ifndef CORE_DURATION_H
-#define CORE_DURATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ bool count_read(const char **at, int64_t most, int64_t *number);
 const char *duration_read(const char **at, int64_t *us);
 /* Reads a duration, or a unit alone: "1m" and "m". */
 const char *period_read(const char **at, int64_t *us);
-
-#endif

@@ -1,6 +1,5 @@
 /* An error is a status of weir.h and one line for a person: what was wrong, where, what to do. */
-#ifndef CORE_ERROR_H
-#define CORE_ERROR_H
+#pragma once
 
 #include "weir.h"
 
@@ -19,6 +18,4 @@ int error_no_memory(struct error *e, const char *what);
 #ifdef __clang_analyzer__
 #define error_set(e, status_, ...) ((error_set)((e), (status_), __VA_ARGS__), (e)->status = (status_))
 #define error_no_memory(e, what) ((error_no_memory)((e), (what)), (e)->status = WEIR_EINTERNAL)
-#endif
-
 #endif

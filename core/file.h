@@ -1,6 +1,5 @@
 /* Files that people name, read where nothing may wait: what has no end is refused. */
-#ifndef CORE_FILE_H
-#define CORE_FILE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -10,5 +9,3 @@
 FILE *file_open(const char *path);
 /* Says what errno means after file_open(). */
 const char *file_why(int error);
-
-#endif

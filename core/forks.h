@@ -5,11 +5,8 @@
  * A handler of pthread_atfork() counts: reading a number costs nothing where getpid() is a system call, and a
  * number of a process may come again. vfork(), posix_spawn() and system() are not counted, as their children
  * only run a program. */
-#ifndef CORE_FORKS_H
-#define CORE_FORKS_H
+#pragma once
 
 /* How often fork() lies between this process and the first of its ancestors that had the library loaded. From
  * any thread and from signal handlers. */
 unsigned forks_count(void);
-
-#endif

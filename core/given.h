@@ -5,8 +5,7 @@
  *
  * which names each pointer that may not be NULL. w is the object that keeps the error for weir_message(); where it is
  * NULL itself, the status is all that can be said. */
-#ifndef CORE_GIVEN_H
-#define CORE_GIVEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ const void *given_struct(struct error *e, const char *function, const void *thei
                          size_t own_size);
 /* Fills a caller's struct of that size from ours; what only the caller knows is 0. */
 void give_struct(void *theirs, size_t size, const void *own, size_t own_size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Whole numbers: the smaller one, the larger one, their order; a digit. */
-#ifndef CORE_NUMBER_H
-#define CORE_NUMBER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ static inline int hex_value(char c)
     c |= 0x20;
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
-
-#endif

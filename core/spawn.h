@@ -1,7 +1,6 @@
 /* Starting a program as a child: no shell, a process group of its own, fresh signals, none of
  * our files, and an end when the worker ends. */
-#ifndef CORE_SPAWN_H
-#define CORE_SPAWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ void tail_keep(struct tail *t, const char *bytes, size_t len);
  */
 #define END_REASON_SIZE (TAIL_SIZE + 128)
 void process_reason(char reason[END_REASON_SIZE], int status, const struct tail *err);
-
-#endif

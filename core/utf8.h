@@ -1,6 +1,5 @@
 /* What may be shown as it is of text that can be any bytes. */
-#ifndef CORE_UTF8_H
-#define CORE_UTF8_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ size_t utf8_printable(const char *text, size_t len);
  * else its first byte as \xNN. Returns how many bytes of text that was. */
 #define UTF8_PIECE 5
 size_t utf8_escaped(const char *text, size_t len, char piece[UTF8_PIECE]);
-
-#endif

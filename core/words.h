@@ -1,6 +1,5 @@
 /* The words of a command that no shell reads: blanks part them, quotes keep them together. */
-#ifndef CORE_WORDS_H
-#define CORE_WORDS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@
 /* Splits command into at most `most` words and a NULL behind them; they stand in out, which has its size. Returns what only a shell could read:
  * such a character, or a quote that does not end; 0: nothing. */
 char words_split(const char *command, char *out, char **words, size_t most);
-
-#endif

@@ -1,8 +1,7 @@
 /* Time zones of the tz database: how far local time is from UTC, and for how long. The one place that knows
  * where that comes from: GLib, because the C library's own zone belongs to the whole process and handlers run
  * on threads. */
-#ifndef CORE_ZONE_H
-#define CORE_ZONE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ void zone_format(const struct zone *zone, int64_t at_s, char out[40]);
 /* Reads how the clocks of a zone change year by year, as TZ of POSIX says it: "PST8PDT,M3.2.0,M11.1.0". WEIR_EINPUT: there is no such
  * zone here, or its file does not say. Source: RFC 8536, 3.3. */
 WEIR_CHECKED int zone_yearly(const char *name, char out[ZONE_YEARLY_SIZE], struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the weir command needs of a bulk beyond weir.h. */
-#ifndef PRODUCER_BULK_H
-#define PRODUCER_BULK_H
+#pragma once
 
 #include "queue/enqueue/enqueue.h"
 
@@ -24,5 +23,3 @@ struct bulk_type {
 };
 /* Reads the row of the index-th type, of which no job may have been taken; false: there are no more. */
 bool bulk_type(const struct weir_bulk *b, size_t index, struct bulk_type *type);
-
-#endif

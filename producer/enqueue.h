@@ -1,6 +1,5 @@
 /* What the weir command needs of enqueueing one job beyond weir.h. */
-#ifndef PRODUCER_ENQUEUE_H
-#define PRODUCER_ENQUEUE_H
+#pragma once
 
 #include "queue/enqueue/enqueue.h"
 
@@ -11,5 +10,3 @@ WEIR_CHECKED int enqueue_job(struct weir *w, const struct weir_job_spec *job, ch
 /* Says whether that job would have nothing at the path by which the limits of its type tell jobs apart: by->path is that path, else "".
  * And which type may be meant. */
 WEIR_CHECKED int enqueue_keyless(struct weir *w, const struct weir_job_spec *job, struct keyed_by *by);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the weir command needs of schedules beyond weir.h. */
-#ifndef PRODUCER_SCHEDULE_H
-#define PRODUCER_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ WEIR_CHECKED int schedule_store(struct weir *w, const char *name, const struct s
 
 /* *answer: as type_pause() has it; the caller's, NULL after a failure. WEIR_ENOTFOUND: there is no such schedule. */
 WEIR_CHECKED int schedule_pause(struct weir *w, const char *name, const struct pausing *how, json_t **answer);
-
-#endif

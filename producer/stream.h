@@ -4,8 +4,7 @@
  * are kept until they are acknowledged. Whatever goes wrong (a lost connection, forgotten scripts, an answer out of turn) is
  * mended in one way: Redis is asked how far the batch is, what it has is dropped, the rest is sent again. An error that comes again
  * without any progress between is the end; so is a minute without Redis. */
-#ifndef PRODUCER_STREAM_H
-#define PRODUCER_STREAM_H
+#pragma once
 
 #include "core/client/client.h"
 #include "producer/tally.h"
@@ -75,5 +74,3 @@ void stream_end_trouble(struct stream *s);
 void stream_drain(struct stream *s);
 /* Counts the jobs under way. */
 uint64_t stream_doubtful(const struct stream *s);
-
-#endif

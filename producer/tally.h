@@ -1,7 +1,6 @@
 /* A tally: how many jobs of each name (of their types, of their queues) a bulk has, in the chunk being made
  * and in all. */
-#ifndef PRODUCER_TALLY_H
-#define PRODUCER_TALLY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ struct tally_name *tally_row(struct tally *t, struct span name);
 void tally_count(struct tally *t, uint32_t index);
 /* Begins a new chunk. */
 void tally_next_chunk(struct tally *t);
-
-#endif

@@ -5,8 +5,7 @@
  *   Host       must be an address, localhost or a name that was given: a page of another site whose name was made to
  *              point here (DNS rebinding) asks by its own name
  *   Origin     of a POST or a take must be this site, where a browser says it */
-#ifndef SERVE_ACCESS_H
-#define SERVE_ACCESS_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ const char *access_wrong_host(const struct access *access, struct MHD_Connection
 const char *access_wrong_origin(struct MHD_Connection *connection);
 /* Checks a take, for which a page may ask as for a picture. */
 const char *access_wrong_take(const struct access *access, struct MHD_Connection *connection);
-
-#endif

@@ -1,8 +1,7 @@
 /* The connections of weir serve, and how long each may take to send a request: one that sends a byte now and then would otherwise hold its
  * place for ever. Its head must be there in time after the connection was opened or had its last answer; its body in time after the
  * head, the more has come the later. Then it is ended; of a body that had begun with 408. While an answer is made or sent nothing is due. */
-#ifndef SERVE_CALLERS_H
-#define SERVE_CALLERS_H
+#pragma once
 
 #include <ev.h>
 #include <microhttpd.h>
@@ -41,5 +40,3 @@ void caller_sent_head(struct caller *caller);
 void caller_sent_body(struct caller *caller, size_t size);
 void caller_sent_all(struct caller *caller);
 void caller_answered(struct caller *caller);
-
-#endif

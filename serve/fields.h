@@ -1,7 +1,6 @@
 /* Names and values that come with a request, an object of texts: behind its "?", of a form, or the members of a JSON
  * object, whose numbers and flags are their texts too. */
-#ifndef SERVE_FIELDS_H
-#define SERVE_FIELDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ WEIR_CHECKED int field_name(const json_t *fields, const char *name, const char *
 WEIR_CHECKED int field_flag(const json_t *fields, const char *name, bool *flag, struct error *e);
 /* One that is a whole number; fallback when it is not there, -1 when it is none, below 0 or above FIELD_NUMBER_MOST. */
 int64_t field_number(const json_t *fields, const char *name, int64_t fallback);
-
-#endif

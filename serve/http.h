@@ -1,7 +1,6 @@
 /* libmicrohttpd on the loop. A request that waits for Redis is suspended, and resumed when it has its answer.
  */
-#ifndef SERVE_HTTP_H
-#define SERVE_HTTP_H
+#pragma once
 
 #include "serve/callers.h"
 #include "serve/serve.h"
@@ -25,5 +24,3 @@ void http_quiesce(struct http *h);
 size_t http_waiting(const struct http *h);
 /* None may wait. */
 void http_free(struct http *h);
-
-#endif

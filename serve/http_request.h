@@ -1,6 +1,5 @@
 /* A request, from its head to its answer. What its files share; http_routes.h says what others call. */
-#ifndef SERVE_HTTP_REQUEST_H
-#define SERVE_HTTP_REQUEST_H
+#pragma once
 
 #include "queue/job/job.h"
 #include "serve/http_routes.h"
@@ -76,5 +75,3 @@ bool http_request_brings_body(const struct http_request *r);
 
 /* Logs a line for an action: who did what to what, and what became of it. */
 void http_request_audit(const struct http_request *r, unsigned status, const char *problem);
-
-#endif

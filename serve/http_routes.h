@@ -8,8 +8,7 @@
  *   redis_thread.c   a thread with a connection of its own
  *   shared.c         answers that several share
  *   resource.c       which row of a table it is; documents.c, actions.c, post_jobs.c: what is asked */
-#ifndef SERVE_HTTP_ROUTES_H
-#define SERVE_HTTP_ROUTES_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -48,5 +47,3 @@ enum MHD_Result http_request_begin(struct http_request *request);
 enum MHD_Result http_request_body(struct http_request *request, const char *bytes, size_t len);
 enum MHD_Result http_request_go_on(struct http_request *request);
 void http_request_free(struct http_request *request);
-
-#endif

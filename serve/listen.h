@@ -1,6 +1,5 @@
 /* The socket that weir serve listens on. */
-#ifndef SERVE_LISTEN_H
-#define SERVE_LISTEN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ WEIR_CHECKED int listen_open(struct listener *l, const char *where, bool open_to
 WEIR_CHECKED int listen_check(const char *where, int mode, struct error *e);
 /* Takes no more connections; removes the unix socket. */
 void listen_close(struct listener *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* GET /metrics: what there is and what has happened, for Prometheus, in its text format (version 0.0.4). Names and units follow its
  * conventions: base units, _total for what only grows. doc/metrics.md lists them. */
-#ifndef SERVE_METRICS_H
-#define SERVE_METRICS_H
+#pragma once
 
 #include "core/client/client.h"
 #include "queue/job/job.h"
@@ -15,5 +14,3 @@ struct page_cache;
 
 /* Appends them. Where Redis is away they say so. cache: what pages have read; NULL: none. Fills w->error on failure. */
 WEIR_CHECKED int metrics_write(struct weir *w, struct page_cache *cache, struct text *out);
-
-#endif

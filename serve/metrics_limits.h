@@ -1,11 +1,8 @@
 /* The rows of limits in /metrics. */
-#ifndef SERVE_METRICS_LIMITS_H
-#define SERVE_METRICS_LIMITS_H
+#pragma once
 
 #include "queue/status/status.h"
 #include "serve/metrics_text.h"
 
 /* Asks Redis for what was recorded of limits. */
 void metrics_limits(struct metrics *m, struct weir *w, const struct all_limits *all);
-
-#endif

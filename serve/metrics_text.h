@@ -1,6 +1,5 @@
 /* Lines of Prometheus's text format. */
-#ifndef SERVE_METRICS_TEXT_H
-#define SERVE_METRICS_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ void metrics_alone(struct metrics *m, const char *name, const char *kind, const 
 /* list: of [upper bound in ms, n]. All buckets from 1 ms to 12 days: Prometheus wants the same ones each time. */
 void metrics_histogram(struct metrics *m, const char *metric, const char *type, const char *cause,
                        const json_t *list, double sum_s);
-
-#endif

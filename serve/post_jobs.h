@@ -1,6 +1,5 @@
 /* POST /api/jobs: one job, or many in lines. */
-#ifndef SERVE_POST_JOBS_H
-#define SERVE_POST_JOBS_H
+#pragma once
 
 #include "core/client/client.h"
 #include "queue/job/job.h"
@@ -13,5 +12,3 @@ WEIR_CHECKED int post_jobs_one(struct weir *w, struct span body, json_t **doc);
  * first one is sent: with a wrong one among them nothing is, unless skip_invalid=true leaves such lines out. *doc: as
  * weir enqueue --from --json prints it, and "errors": [{"line", "error"}]; after a failure too, unless NULL. */
 WEIR_CHECKED int post_jobs_lines(struct weir *w, const json_t *fields, struct span body, json_t **doc);
-
-#endif

@@ -1,7 +1,6 @@
 /* A thread with a connection of its own, for all that is no take: it may wait for Redis while the loop goes on. What it
  * is given it does in turn; more than it can hold it refuses. */
-#ifndef SERVE_REDIS_THREAD_H
-#define SERVE_REDIS_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ bool redis_thread_give(struct redis_thread *thread, struct work *work);
 void redis_thread_close(struct redis_thread *thread);
 /* Waits for what runs, at most two seconds: then its thread is left alone, and false. */
 bool redis_thread_free(struct redis_thread *thread);
-
-#endif

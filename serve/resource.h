@@ -1,6 +1,5 @@
 /* What a path of /api asks for: tables, which documents.c and actions.c have. */
-#ifndef SERVE_RESOURCE_H
-#define SERVE_RESOURCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ WEIR_CHECKED int ask_search(struct weir *w, const struct ask *ask, const char *f
 /* The row of a path, which ends at a "?" or its end; name: what stands for "*", decoded. NULL: there is none. */
 const struct resource *resource_find(const struct resource *table, const char *path,
                                      char name[RESOURCE_NAME_SIZE]);
-
-#endif

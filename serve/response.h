@@ -1,7 +1,6 @@
 /* What a request is answered. Each queues one response; MHD_NO closes the connection. denied: the status of a
  * denial. */
-#ifndef SERVE_RESPONSE_H
-#define SERVE_RESPONSE_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -16,5 +15,3 @@ enum MHD_Result respond_refusal(struct MHD_Connection *connection, unsigned stat
 void response_secure(struct MHD_Response *response);
 /* Makes a response of text of that type, with these headers. It copies the text. NULL: out of memory. */
 struct MHD_Response *response_of(const char *type, const char *text, size_t len);
-
-#endif

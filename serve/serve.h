@@ -20,8 +20,7 @@
  *   http_routes.c    all that is no take
  *
  * The loop is one thread, and answers takes. What takes longer runs on threads of its own: redis_thread.h. */
-#ifndef SERVE_SERVE_H
-#define SERVE_SERVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ struct serve_options {
 
 /* Serves until SIGTERM or SIGINT; then answers what has been asked, and 0. */
 WEIR_CHECKED int serve_run(const struct serve_options *options, struct error *e);
-
-#endif

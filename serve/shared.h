@@ -1,7 +1,6 @@
 /* Answers that several requests share: whoever asks for what is being asked, or was answered less than a second ago, gets
  * that answer. So a hundred browsers ask Redis as often as one. */
-#ifndef SERVE_SHARED_H
-#define SERVE_SHARED_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -30,5 +29,3 @@ struct answer *answer_hold(struct answer *answer);
 void answer_release(struct answer *answer);
 /* Something was changed: answers that were begun before are shared no more. */
 void shared_drop(struct shared *shared);
-
-#endif

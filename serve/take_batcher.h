@@ -2,8 +2,7 @@
  * and at most two calls are under way, so that the more is asked the less each costs. Partition 0 is asked first; where a limit
  * lives elsewhere its answer says so, and the question goes there. Denials are remembered (throttle/take/denials.h) and answered
  * without Redis. */
-#ifndef SERVE_TAKE_BATCHER_H
-#define SERVE_TAKE_BATCHER_H
+#pragma once
 
 #include "core/redis/redis.h"
 #include "throttle/take/take.h"
@@ -40,5 +39,3 @@ void take_batcher_free(struct take_batcher *b);
 bool take_batcher_ask(struct take_batcher *b, struct asked *a);
 /* Asks, as take_batcher_ask, whether Redis answers a take on each partition; status says it. a->q need not be set. */
 bool take_batcher_check(struct take_batcher *b, struct asked *a);
-
-#endif

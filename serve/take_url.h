@@ -1,6 +1,5 @@
 /* What the address of a take asks: a pure reading of its method, path and arguments. */
-#ifndef SERVE_TAKE_URL_H
-#define SERVE_TAKE_URL_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -26,5 +25,3 @@ const char *url_path(const char *path);
 /* For MHD_OPTION_UNESCAPE_CALLBACK: decodes %XX in place; what stands for a NUL or is malformed stays as it
  * is. */
 size_t url_unescape(void *arg, struct MHD_Connection *connection, char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* One request as work of a Redis thread: what is asked, and the text that answers it. Knows no connection. */
-#ifndef SERVE_WORK_ITEM_H
-#define SERVE_WORK_ITEM_H
+#pragma once
 
 #include "queue/inspect/job_wait.h"
 #include "queue/job/job.h"
@@ -49,5 +48,3 @@ struct work_item *work_item_new(enum work_item_kind kind);
 void work_item_free(struct work_item *item);
 /* Runs the work of an item. */
 void work_item_run(struct work *work, const struct tools *tools);
-
-#endif

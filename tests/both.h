@@ -1,6 +1,5 @@
 /* Both kinds of connection to one address: the blocking one, and the link on an event loop. */
-#ifndef TESTS_BOTH_H
-#define TESTS_BOTH_H
+#pragma once
 
 #include <ev.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ void both_close_link(struct linked *l);
     fail_msg("waited in vain for: %s (%s)", #condition, (l)->heard.why.text)
 /* Opens one until it is up or down, closes it: 0, or why. */
 int both_try_link(const char *to, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* A Redis of a group of tests, and a client or a connection of it. Each of these is a setup or teardown of cmocka's, or a part of one. */
-#ifndef TESTS_CLIENT_H
-#define TESTS_CLIENT_H
+#pragma once
 
 #include "core/redis/redis.h"
 #include "tests/server.h"
@@ -28,5 +27,3 @@ int client_end(void **state);
 void client_send(const char *command, const char *key, const char *a, const char *b);
 /* Rules as people write them, with blanks between. */
 struct rule_set client_rules(const char *text);
-
-#endif

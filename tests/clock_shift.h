@@ -6,8 +6,7 @@
  *     pid = stage_weir(...);                  this worker has a clock of its own
  *     clock_shift_leave();
  *     clock_shift_set(file, -3600000000);     and now it is an hour behind */
-#ifndef TESTS_CLOCK_SHIFT_H
-#define TESTS_CLOCK_SHIFT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void clock_shift_set(const char *file, int64_t shift_us);
 void clock_shift_enter(const char *file);
 /* No longer. */
 void clock_shift_leave(void);
-
-#endif

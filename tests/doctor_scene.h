@@ -1,7 +1,6 @@
 /* What the tests of weir doctor share: a populous scene (scene.h) and the doctor, who is asked about it. Each
  * call fails the test when something is not as it must be. */
-#ifndef TESTS_DOCTOR_SCENE_H
-#define TESTS_DOCTOR_SCENE_H
+#pragma once
 
 #include "queue/doctor/doctor.h"
 #include "tests/scene_client.h"
@@ -35,5 +34,3 @@ void end_some(void);
 void push_keyed(const char *queue, const char *type, const char *id, const char *key);
 /* A new worker that can run all, until nothing is left. */
 void run_all(const char *what);
-
-#endif

@@ -1,7 +1,6 @@
 /* A server that answers what a test has written down, whatever is true: a Sentinel or a node of a cluster that is broken, or lies.
  * It listens on a port of 127.0.0.1, on a thread. */
-#ifndef TESTS_FAKE_H
-#define TESTS_FAKE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ void fake_say(struct fake *f, const struct fake_line *lines);
 /* How many commands that begin so have come. */
 int fake_heard(struct fake *f, const char *command);
 void fake_stop(struct fake *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* Gates of throttle/gate.lua in a real Redis, a step at a time: what the programs share that hold them against the gates in C. */
-#ifndef TESTS_GATE_STEPS_H
-#define TESTS_GATE_STEPS_H
+#pragma once
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -214,5 +213,3 @@ static inline struct answer act(enum verb verb, int64_t now_us, const char *rule
     strcpy(s.rule, rule);
     return do_step(&s);
 }
-
-#endif

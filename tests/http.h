@@ -1,6 +1,5 @@
 /* An HTTP client of few words for tests: requests as text over unix sockets or TCP. */
-#ifndef TESTS_HTTP_H
-#define TESTS_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ void http_request(const char *where, const char *method, const char *path, const
                   const char *body, struct http_reply *reply);
 /* The value of a header, "" when it is not there. Static, eight at a time. */
 const char *http_header(const struct http_reply *reply, const char *name);
-
-#endif

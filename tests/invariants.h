@@ -10,8 +10,7 @@
  *   - the counters agree exactly with what was found, jobs that were cancelled included
  *   - deadlines are at most a lease away; shares, `at:` and `alone` hold what they may hold
  *   - a gate's state can be read (the scripts begin anew where it cannot) */
-#ifndef TESTS_INVARIANTS_H
-#define TESTS_INVARIANTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ const char *invariants_broken(struct redis *r, const char *prefix, int64_t now_u
 /* The ids of all jobs that are found anywhere, whatever else does not hold: in ascending order, each followed
  * by "\n"; one that is in two places stands there twice. The caller's to free. */
 char *invariants_ids(struct redis *r, const char *prefix);
-
-#endif

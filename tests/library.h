@@ -1,7 +1,6 @@
 /* A library of a test's own: core/script/base.lua, some of our Lua files, and functions that the test writes in Lua.
  */
-#ifndef TESTS_LIBRARY_H
-#define TESTS_LIBRARY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@
 void library_load(struct server *server, const char *const *files, const char *text);
 /* Begins a call of one of its functions, as script_begin does. */
 void library_begin(struct args *a, const char *name, const char *prefix, int64_t now_us);
-
-#endif

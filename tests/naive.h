@@ -5,8 +5,7 @@
  * cannot know what was in use (a rule that changed, slots given back) it takes the least that can have been.
  * What answers when the next start is possible takes the most, so a gate must be open then. Mostly both are
  * the same. */
-#ifndef TESTS_NAIVE_H
-#define TESTS_NAIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us
 void naive_fill(struct naive *n, int64_t at_us, int64_t least, int64_t most);
 /* The clock steps back by that. Of windows only the sums are known then, and stay with the last start. */
 void naive_step_back(struct naive *n, int64_t us);
-
-#endif

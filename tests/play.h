@@ -33,8 +33,7 @@
  * when the next look is due, and what else is to be said. 'a word with blanks', \n: a line's end, # a comment, <any> as in transcripts.
  *
  * WEIR_PLAYS=write writes what steps come to into the files, in place of what differs: read the diff. */
-#ifndef TESTS_PLAY_H
-#define TESTS_PLAY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -51,5 +50,3 @@ void play_begin(void);
 void play_end(void);
 /* Writes what the step says, an error too, and returns 0 or that error. */
 int play_step(const char *line, FILE *out);
-
-#endif

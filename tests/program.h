@@ -1,6 +1,5 @@
 /* Running the programs that were built, as a person would: build/weir and the examples. */
-#ifndef TESTS_PROGRAM_H
-#define TESTS_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -63,5 +62,3 @@ void write_text(const char *folder, const char *name, const char *text);
 /* A new folder of a test's own, and its end. */
 void folder_make(char folder[64]);
 void folder_remove(const char *folder);
-
-#endif

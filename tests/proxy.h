@@ -5,8 +5,7 @@
  *     a link of 10 ms of round trip    proxy_delay(p, PROXY_REQUESTS, 5000), proxy_delay(p, PROXY_REPLIES, 5000)
  *     answers 3 s late, once           proxy_stall(p, PROXY_REPLIES, 3000000)
  *     a partition, and its end         proxy_blackhole(p, true), proxy_blackhole(p, false) */
-#ifndef TESTS_PROXY_H
-#define TESTS_PROXY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ int proxy_accepted(struct proxy *p);
 int proxy_trips(struct proxy *p);
 /* Claims that were asked for. */
 int proxy_claims(struct proxy *p);
-
-#endif

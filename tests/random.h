@@ -1,7 +1,6 @@
 /* Random numbers for tests: splitmix64, seeded by $WEIR_SEED or the clock. Print the seed when a test fails.
  */
-#ifndef TESTS_RANDOM_H
-#define TESTS_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,5 +28,3 @@ static inline int64_t random_in(uint64_t *state, int64_t low, int64_t high)
 {
     return low + (int64_t)(random_next(state) % (uint64_t)(high - low + 1));
 }
-
-#endif

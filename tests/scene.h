@@ -1,8 +1,7 @@
 /* What the tests of single scripts share: a scene of one queue, "default", and workers that can run the types
  * "t" and "slow"; steps that must succeed; looks at what is there. Each call fails the test when something is
  * not as it must be. */
-#ifndef TESTS_SCENE_H
-#define TESTS_SCENE_H
+#pragma once
 
 #include "tests/test.h"
 #include "tests/turns.h"
@@ -128,5 +127,3 @@ void expect_fields(const char *key, const char *fields);
 void expect_counters(const char *type, const char *counters);
 /* That lease is not the worker's: settling it changes nothing. */
 void expect_stale(const char *worker, enum settle_verb verb, struct span token);
-
-#endif

@@ -1,6 +1,5 @@
 /* A scene (scene.h) with a client of its Redis. */
-#ifndef TESTS_SCENE_CLIENT_H
-#define TESTS_SCENE_CLIENT_H
+#pragma once
 
 #include "core/client/client.h"
 #include "tests/scene.h"
@@ -13,5 +12,3 @@ int scene_start_client(void **state);
 int scene_stop_client(void **state);
 /* The cursor of these words (queue/inspect/job_list.h); good until the next call. */
 const char *scene_cursor(const char *words);
-
-#endif

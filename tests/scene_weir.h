@@ -1,6 +1,5 @@
 /* What weir says on a scene's Redis (scene.h): the commands, from outside. */
-#ifndef TESTS_SCENE_WEIR_H
-#define TESTS_SCENE_WEIR_H
+#pragma once
 
 #include "tests/program.h"
 #include "tests/scene.h"
@@ -19,5 +18,3 @@ void must_run(const char *line);
 
 /* Setup of each test: as scene_begin(), at the time of the machine, which commands go by. */
 int begin_now(void **state);
-
-#endif

@@ -1,6 +1,5 @@
 /* Certificates that a test makes by the openssl program, and a Redis that speaks TLS. */
-#ifndef TESTS_SECURE_H
-#define TESTS_SECURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void certificate_make(const char *folder, const char *name, const char *issuer, 
 int server_listen_tls(struct server *s, const char *name, const char *issuer);
 /* The server shows another certificate from now on. */
 void server_show(struct server *s, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* A private redis-server for a test: a unix socket in a folder of its own, stopped by its process id. */
-#ifndef TESTS_SERVER_H
-#define TESTS_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ long long server_number(struct server *s, const char *word, ...) __attribute__((
 /* How often a command has run since the start, or since CONFIG RESETSTAT, by its name in INFO commandstats: "fcall",
  * "function|load". */
 long long server_calls(struct server *s, const char *command);
-
-#endif

@@ -1,7 +1,6 @@
 /* A managed service, or another program that speaks Redis's protocol: a process between clients and a private
  * redis-server, which says of itself in INFO what such a service does, and has not all commands. */
-#ifndef TESTS_SERVICE_H
-#define TESTS_SERVICE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -22,5 +21,3 @@ struct fake_service {
 
 void service_start(struct fake_service *f, const struct server *behind, const struct service_kind *kind);
 void service_stop(struct fake_service *f);
-
-#endif

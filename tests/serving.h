@@ -1,6 +1,5 @@
 /* weir serve under test, as a process of its own beside a private Redis (client.h), and what tests ask of it. One test program has one. */
-#ifndef TESTS_SERVING_H
-#define TESTS_SERVING_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ void serving_fill(void);
 /* Enqueues so many jobs; of type "many". */
 void serving_enqueue(const struct weir_job_spec *job, int jobs);
 void serving_enqueue_many(int jobs);
-
-#endif

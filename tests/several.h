@@ -1,7 +1,6 @@
 /* Several Redis that belong together, on ports of loopback: a master with two replicas and three Sentinels, or a cluster of
  * three masters with a replica each. Each is a server of its own (server.h), reached by its socket too. */
-#ifndef TESTS_SEVERAL_H
-#define TESTS_SEVERAL_H
+#pragma once
 
 #include "tests/server.h"
 #include "tests/stage.h"
@@ -37,5 +36,3 @@ void several_move_slot(struct several *s, int from, int to);
 void several_stage(struct several *s, const char *ns, struct stage *stage);
 /* The keys are elsewhere now: lets the stage look there. */
 void several_follow(struct several *s, struct stage *stage);
-
-#endif

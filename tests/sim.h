@@ -4,8 +4,7 @@
  * all of Redis at once, checks the invariants and that each job is where the model has it. What a claim
  * answers is checked against the model by sim_claimed: each start, the order of each lane, that no slot is
  * left, that the next look is not too late. A failure names the seed. */
-#ifndef TESTS_SIM_H
-#define TESTS_SIM_H
+#pragma once
 
 #include "tests/naive.h"
 #include "tests/random.h"
@@ -285,5 +284,3 @@ void sim_claimed(const struct claim_call *call, int owner);
 /* When the first lane opens of those in these queues and of these types that are not held; INT64_MAX: nobody
  * knows. */
 int64_t sim_opens(const struct names *queues, const struct names *types);
-
-#endif

@@ -1,8 +1,7 @@
 /* What people and producers do in a world with batches, unique keys, cancels and pauses: each act is done to
  * Redis and to the model (tests/sim.h). Whoever needs several scripts for one act may stop between any two of
  * them. */
-#ifndef TESTS_SIM_ACTS_H
-#define TESTS_SIM_ACTS_H
+#pragma once
 
 #include "tests/sim.h"
 
@@ -22,5 +21,3 @@ void acts_stop(void);
 extern struct acts_totals {
     long long enqueued, refused, cancels, runs, by_search, purged, broken_off;
 } acts_totals;
-
-#endif

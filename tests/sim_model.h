@@ -1,6 +1,5 @@
 /* What the model (sim.c) gives to the check of a claim (sim_claims.c), and to nobody else. */
-#ifndef TESTS_SIM_MODEL_H
-#define TESTS_SIM_MODEL_H
+#pragma once
 
 #include "tests/invariants.h"
 #include "tests/sim.h"
@@ -27,5 +26,3 @@ bool sim_is_text(struct span span, const char *text);
 /* All that Redis has, traced when that is asked for; then what the model has must be there. */
 struct snapshot *sim_read_all(void);
 void sim_compare(struct snapshot *all);
-
-#endif

@@ -1,7 +1,6 @@
 /* Starts as the traces of workers tell them (worker/way/trace.h), in the order of their slots. Redis grants slots, so how late a busy
  * machine runs a thread does not matter here. */
-#ifndef TESTS_SLOTS_H
-#define TESTS_SLOTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ void slots_free(struct slots *slots);
 int slots_most_in_a_second(const struct slots *slots, const char *types, int64_t since_us);
 /* How many jobs come after one with a greater number. */
 int slots_overtaken(const struct slots *slots);
-
-#endif

@@ -8,8 +8,7 @@
  *   EVENT ID ATTEMPT PID US      begin: the handler was called; effect: it did what it is for; US: monotonic
  *
  * The history is the judge: whatever Redis counts, a job is done when its effect stands there. */
-#ifndef TESTS_STAGE_H
-#define TESTS_STAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -181,5 +180,3 @@ struct verdict stage_judge(struct stage *s, int accepted);
 struct verdict stage_await_ended(struct stage *s, int accepted);
 /* The same, and none may be dead. */
 struct verdict stage_await_done(struct stage *s, int accepted);
-
-#endif

@@ -1,6 +1,5 @@
 /* A stage (stage.h) that a group of tests has in common; its cases may have branches. */
-#ifndef TESTS_STAGE_GROUP_H
-#define TESTS_STAGE_GROUP_H
+#pragma once
 
 #include "tests/stage.h"
 
@@ -23,5 +22,3 @@ int stage_flush(void **state);
         stage_close(&branch);                                                                                \
     }                                                                                                        \
     static void name##_on(struct stage *s)
-
-#endif

@@ -9,8 +9,7 @@
  *
  * is a program. Its tests register themselves, and run in the order of the source; WEIR_TEST=PATTERN: only those whose names match (* and
  * ?). A test has its *state from the setup, as of cmocka. */
-#ifndef TESTS_TEST_H
-#define TESTS_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,5 +68,3 @@ char *cut_text(char **rest);
 
 void tests_add(int line, struct CMUnitTest test);
 int tests_run(int (*setup)(void **state), int (*teardown)(void **state));
-
-#endif

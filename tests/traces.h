@@ -1,6 +1,5 @@
 /* Three files of traces that a group of tests writes and verify reads. */
-#ifndef TESTS_TRACES_H
-#define TESTS_TRACES_H
+#pragma once
 
 #include <stdio.h>
 
@@ -36,5 +35,3 @@ void traces_add_cost(int file, const char *type, int64_t slot_us, int64_t late_u
 void traces_write(const char *text);
 /* Reads the first files of the three, and replays them into verified. */
 void replay(int files);
-
-#endif

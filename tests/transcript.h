@@ -31,8 +31,7 @@
  *
  * WEIR_TRANSCRIPTS=write build/tests/test_transcripts writes what is printed now into the files, in place of
  * what differs. */
-#ifndef TESTS_TRANSCRIPT_H
-#define TESTS_TRANSCRIPT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -40,5 +39,3 @@
 int transcripts_run(const char *const *patterns);
 /* Is text what lines of expected say? varies: texts that stand for <any>, joined by ", "; NULL: none. */
 bool transcript_matches(const char *expected, const char *text, const char *varies);
-
-#endif

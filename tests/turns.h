@@ -1,7 +1,6 @@
 /* Turns of workers that exist only in a test: each call is one script over one blocking connection to a
  * private Redis, through the request and reply functions of queue/turn/turn.h, at a time of the test's own. */
-#ifndef TESTS_TURNS_H
-#define TESTS_TURNS_H
+#pragma once
 
 #include <hiredis/hiredis.h>
 
@@ -98,5 +97,3 @@ struct invariants turns_check(void);
 char *turns_digest(void);
 /* It is still that one; frees it. */
 void turns_unchanged(char *before);
-
-#endif

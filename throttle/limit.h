@@ -1,6 +1,5 @@
 /* Limits have names, and so have keys; the rules of a limit are rule.h's. */
-#ifndef THROTTLE_LIMIT_H
-#define THROTTLE_LIMIT_H
+#pragma once
 
 #include "throttle/rule.h"
 
@@ -8,5 +7,3 @@
 
 /* Checks a name: 1 to 128 of [A-Za-z0-9_.-]; else WEIR_EINPUT. what: "limit", "key". */
 WEIR_CHECKED int limit_name_check(const char *what, const char *name, struct error *e);
-
-#endif

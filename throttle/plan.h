@@ -1,6 +1,5 @@
 /* When the jobs of a backlog would start: under gates that were never used, as early as all of them allow. */
-#ifndef THROTTLE_PLAN_H
-#define THROTTLE_PLAN_H
+#pragma once
 
 #include "throttle/gate.h"
 
@@ -17,5 +16,3 @@ struct plan_point {
  * PLAN_SEVERAL_MAX under several rules. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int plan_starts(const struct rule_set *set, int64_t from_us, struct plan_point *points, size_t n,
                              struct error *e);
-
-#endif

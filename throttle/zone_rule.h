@@ -1,7 +1,6 @@
 /* The local clocks of a zone, as a rule keeps them: what is added to UTC, and the days of the year on which that changes. A rule that is
  * kept so needs no tz database where it is used. */
-#ifndef THROTTLE_ZONE_RULE_H
-#define THROTTLE_ZONE_RULE_H
+#pragma once
 
 #include "core/error.h"
 #include "throttle/algorithm/state.h"
@@ -14,5 +13,3 @@ WEIR_CHECKED int zone_rule_find(const char *name, struct zone_rule *zone, struct
 void zone_rule_write(const struct zone_rule *zone, char *out, size_t size);
 bool zone_rule_read(const char **at, struct zone_rule *zone);
 bool zone_rule_equal(const struct zone_rule *a, const struct zone_rule *b);
-
-#endif

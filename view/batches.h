@@ -1,6 +1,5 @@
 /* Batches: weir batch --json, GET /api/batches. */
-#ifndef VIEW_BATCHES_H
-#define VIEW_BATCHES_H
+#pragma once
 
 #include "queue/batch/batch.h"
 #include "view/document.h"
@@ -15,5 +14,3 @@ WEIR_CHECKED int batch_look(struct weir *w, const char *name, struct batch *b);
 /* Lists all batches, the oldest first. */
 WEIR_CHECKED int view_batches(struct weir *w, json_t **doc);
 WEIR_CHECKED int view_batch(struct weir *w, const char *name, json_t **doc);
-
-#endif

@@ -1,6 +1,5 @@
 /* Dead jobs: weir dead --json, GET /api/dead. */
-#ifndef VIEW_DEAD_H
-#define VIEW_DEAD_H
+#pragma once
 
 #include "queue/dead/dead.h"
 #include "view/document.h"
@@ -29,5 +28,3 @@ WEIR_CHECKED int view_dead_move(struct weir *w, const char *verb, const char *id
                                 json_t **doc);
 /* WEIR_ENOTFOUND: it is not among them. */
 WEIR_CHECKED int view_dead_one(struct weir *w, const char *id, json_t **doc);
-
-#endif

@@ -1,6 +1,5 @@
 /* Is all as it should be: weir doctor --json, GET /api/doctor. */
-#ifndef VIEW_DOCTOR_H
-#define VIEW_DOCTOR_H
+#pragma once
 
 #include "queue/doctor/doctor.h"
 #include "view/document.h"
@@ -8,5 +7,3 @@
 json_t *doctor_document(const struct doctor *d);
 /* Changes nothing. */
 WEIR_CHECKED int view_doctor(struct weir *w, json_t **doc);
-
-#endif

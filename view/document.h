@@ -1,7 +1,6 @@
 /* The --json document of a script's answer, by a list of its members: times and spans become seconds, words any
  * UTF-8 (view/text.h). What is not in the list is left out; what the answer has not is null. */
-#ifndef VIEW_DOCUMENT_H
-#define VIEW_DOCUMENT_H
+#pragma once
 
 #include "core/client/answer.h"
 #include "view/json.h"
@@ -36,5 +35,3 @@ json_t *document_list(const json_t *answers, const struct member *members);
 json_t *document_rows(json_t *by_key, int (*order)(const void *a, const void *b));
 /* Ends a view_...(): made is the document, NULL: out of memory, which w->error then says. */
 WEIR_CHECKED int document_done(struct weir *w, json_t *made, json_t **doc);
-
-#endif

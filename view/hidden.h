@@ -1,6 +1,5 @@
 /* What a document does not say with --hide-args: keys and reasons are of payloads, as bodies are. */
-#ifndef VIEW_HIDDEN_H
-#define VIEW_HIDDEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ size_t view_change_shown(const char *what);
 void view_hide_cursor(const char *cursor, char word[HIDDEN_CURSOR_SIZE]);
 /* Finds the cursor of a word, which is the caller's. WEIR_EINPUT: it is not known, or not any more. */
 WEIR_CHECKED int view_find_cursor(const char *word, char **cursor, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* One job: weir job show --json and weir why --json, GET /api/jobs/ID. */
-#ifndef VIEW_JOB_H
-#define VIEW_JOB_H
+#pragma once
 
 #include "view/document.h"
 
@@ -22,5 +21,3 @@ struct job_wait;
 WEIR_CHECKED int view_job_wait(struct weir *w, const char *id, struct job_wait *wait, json_t **doc);
 /* Shows a job and what it waits for, without its body. */
 WEIR_CHECKED int view_why(struct weir *w, const char *id, const char *cursor, json_t **doc);
-
-#endif

@@ -1,6 +1,5 @@
 /* Many jobs, by a search: weir job list, run, cancel, retry and remove --json, and the same of the API. */
-#ifndef VIEW_JOBS_H
-#define VIEW_JOBS_H
+#pragma once
 
 #include "queue/inspect/job_act.h"
 #include "view/document.h"
@@ -20,5 +19,3 @@ WEIR_CHECKED int view_job_actions_dry(struct weir *w, const struct job_search *s
                                       const char *cursor, const struct job_bounds *most, json_t **doc);
 /* What job_run does: as view_why, with "was" and "result". */
 WEIR_CHECKED int view_job_run(struct weir *w, const char *id, json_t **doc);
-
-#endif

@@ -1,6 +1,5 @@
 /* Members of JSON documents: read, and made. */
-#ifndef VIEW_JSON_H
-#define VIEW_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <math.h>
@@ -49,5 +48,3 @@ static inline json_t *json_since(int64_t us)
 {
     return us == 0 ? json_null() : json_seconds(us > 0 ? us : 0);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Limits: weir rate --json, GET /api/rates. */
-#ifndef VIEW_LIMITS_H
-#define VIEW_LIMITS_H
+#pragma once
 
 #include "queue/limits/limits.h"
 #include "view/document.h"
@@ -34,5 +33,3 @@ WEIR_CHECKED int view_rate(struct weir *w, const char *name, json_t **doc);
 WEIR_CHECKED int view_rates(struct weir *w, json_t **doc, int64_t *now_us);
 /* Reads what was done, or the changes of limits and types alone, the oldest first. *doc is there after a failure too: what could be read. */
 WEIR_CHECKED int view_rate_log(struct weir *w, bool all, json_t **doc);
-
-#endif

@@ -2,8 +2,7 @@
  * reason, what Redis says. In the word of a %s each byte that is not of a printable character is \xNN: no
  * escape sequence reaches a terminal, and no word begins a line of its own. The rest of fmt is printed as it
  * stands. */
-#ifndef VIEW_OUTPUT_H
-#define VIEW_OUTPUT_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,5 +25,3 @@ int output_columns(const char *word, size_t len);
 /* Prints a piece of JSON as one line to a FILE: newlines between tokens become blanks, and control characters in
  * strings (DEL, C1) escapes, which say the same. For jansson's json_dump_callback. */
 int output_json(const char *text, size_t len, void *file);
-
-#endif

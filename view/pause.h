@@ -1,6 +1,5 @@
 /* Pauses, whatever is paused: how all documents have them. */
-#ifndef VIEW_PAUSE_H
-#define VIEW_PAUSE_H
+#pragma once
 
 #include "view/document.h"
 
@@ -13,5 +12,3 @@ json_t *pausing_document(const char *name, const json_t *answer);
 json_t *pausing_key_document(const char *limit, const char *key, const json_t *answer);
 /* Puts "since 09:36 until 10:00: INC-123" of such a document. */
 void pause_put(FILE *to, const json_t *doc, int64_t now_us);
-
-#endif

@@ -1,6 +1,5 @@
 /* Keys of limits that somebody has paused, as status, report, rate show and rate keys tell them. */
-#ifndef VIEW_PAUSED_KEYS_H
-#define VIEW_PAUSED_KEYS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ struct json_t *paused_keys_document(const struct json_t *rows);
 void paused_key_text(const struct json_t *row, int64_t now_us, char *out, size_t size);
 /* "weir rate resume mail/42", as a shell takes it; "": its name has what no line of a shell can show. */
 void paused_key_resume(const struct json_t *row, char *out, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Queues: weir queue --json, GET /api/queues. */
-#ifndef VIEW_QUEUES_H
-#define VIEW_QUEUES_H
+#pragma once
 
 #include "queue/queues/queues.h"
 #include "view/document.h"
@@ -10,5 +9,3 @@ WEIR_CHECKED int view_queues(struct weir *w, json_t **doc);
 /* Makes the document of queue_purge() or queue_count(); type NULL: all types. */
 json_t *queue_purge_document(const char *queue, const char *type, bool dry_run,
                              const struct queue_jobs *jobs);
-
-#endif

@@ -1,6 +1,5 @@
 /* When what waits would have started under other rules: weir rate set --dry-run --json, GET /api/rates/NAME?rules=. */
-#ifndef VIEW_RATE_DRY_H
-#define VIEW_RATE_DRY_H
+#pragma once
 
 #include "queue/limits/limits.h"
 #include "view/document.h"
@@ -12,5 +11,3 @@ WEIR_CHECKED int rate_dry_document(const struct limits *limits, const struct lim
 WEIR_CHECKED int rate_dry_look(struct weir *w, const char *name, const struct rule_set *kept,
                                struct limits *limits, struct limit *after);
 WEIR_CHECKED int view_rate_dry(struct weir *w, const char *name, const char *rules, json_t **doc);
-
-#endif

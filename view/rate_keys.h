@@ -1,6 +1,5 @@
 /* The keys of a limit by their backlog: weir rate keys --json, GET /api/rates/NAME/keys. */
-#ifndef VIEW_RATE_KEYS_H
-#define VIEW_RATE_KEYS_H
+#pragma once
 
 #include "view/document.h"
 
@@ -11,5 +10,3 @@ WEIR_CHECKED int view_rate_keys(struct weir *w, const char *limit, int most, con
                                 int64_t *now_us);
 /* Adds to a limit's document its paused keys; nothing where that cannot be read. */
 void limit_add_paused_keys(struct weir *w, const char *name, json_t *doc);
-
-#endif

@@ -7,8 +7,7 @@
  *   unknown  there is work, and no worker has been heard for longer than its lease
  *
  * The cost is that of weir status, one INFO a partition, and at most thirty short calls for the last minutes. */
-#ifndef VIEW_REPORT_H
-#define VIEW_REPORT_H
+#pragma once
 
 #include "queue/status/status.h"
 #include "view/document.h"
@@ -21,5 +20,3 @@ WEIR_CHECKED int view_report(struct weir *w, bool hide_keys, json_t **doc);
 WEIR_CHECKED int report_of(struct weir *w, const struct status *status, bool hide_keys, json_t **doc);
 /* Puts what stands behind the verdict: "2 types wait for their limits". */
 void report_put_verdict(FILE *to, const json_t *doc);
-
-#endif

@@ -1,6 +1,5 @@
 /* Schedules: weir schedule --json, GET /api/schedules. */
-#ifndef VIEW_SCHEDULES_H
-#define VIEW_SCHEDULES_H
+#pragma once
 
 #include "queue/schedule/schedule.h"
 #include "view/document.h"
@@ -14,5 +13,3 @@ WEIR_CHECKED int view_schedule_runs(struct weir *w, const struct schedule_row *r
 WEIR_CHECKED int view_schedules(struct weir *w, json_t **doc, int64_t *now_us);
 /* Reads a schedule, with its runs and the body (view/write.h). WEIR_ENOTFOUND, or why it cannot be read. */
 WEIR_CHECKED int view_schedule(struct weir *w, const char *name, json_t **doc);
-
-#endif

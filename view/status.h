@@ -1,6 +1,5 @@
 /* Queues, types and workers: weir status --json, GET /api/status and /api/types/NAME. */
-#ifndef VIEW_STATUS_H
-#define VIEW_STATUS_H
+#pragma once
 
 #include "queue/status/status.h"
 #include "view/document.h"
@@ -18,5 +17,3 @@ WEIR_CHECKED int view_type(struct weir *w, const char *name, json_t **doc);
 double type_rate(const struct type_status *t);
 /* True when something of it waits that no worker takes. */
 bool type_is_unserved(const struct type_status *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* A stream into a text that grows where it stands: open_memstream() copies all that was written each time it grows, and megabytes are
  * written here. */
-#ifndef VIEW_STREAM_H
-#define VIEW_STREAM_H
+#pragma once
 
 #include <stdio.h>
 
@@ -9,5 +8,3 @@
 
 /* *to is complete once the stream is closed, and the caller frees it, whatever fclose() says: then it may lack something. NULL: out of memory. */
 FILE *view_stream(struct text *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* Words of others, which may be any bytes: a handler's reason, what stands in a broken job. */
-#ifndef VIEW_TEXT_H
-#define VIEW_TEXT_H
+#pragma once
 
 #include "queue/job/job.h"
 #include "view/json.h"
@@ -21,5 +20,3 @@ json_t *text_word(const char *word);
 const char *text_quote(const char *word);
 /* Returns the byte that "%XX" stands for; -1: no such escape stands there. The text ends by a NUL. */
 int text_escaped(const char *at);
-
-#endif

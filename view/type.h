@@ -1,6 +1,5 @@
 /* A type as it is shown. */
-#ifndef VIEW_TYPE_H
-#define VIEW_TYPE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -14,5 +13,3 @@ json_t *types_document(const struct status *status);
 
 /* Prints when its last job starts, of a document as above: "in 4m (12:30:00), at the earliest"; nothing where that is not known. */
 void type_put_end(FILE *to, const json_t *type, int64_t now_us);
-
-#endif

@@ -1,6 +1,5 @@
 /* Workers: weir worker list --json, weir status --json, /api/workers. */
-#ifndef VIEW_WORKERS_H
-#define VIEW_WORKERS_H
+#pragma once
 
 #include "queue/status/status.h"
 #include "view/document.h"
@@ -19,5 +18,3 @@ WEIR_CHECKED int view_workers(struct weir *w, json_t **doc);
 /* Returns how many of those that are meant are alive and have jobs, or have not heard an order yet; below 0: a failure, which w->error says. */
 WEIR_CHECKED int view_workers_busy(struct weir *w, const char *which);
 WEIR_CHECKED int view_worker_orders(struct weir *w, const char *which, const char *order, json_t **doc);
-
-#endif

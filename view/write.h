@@ -3,8 +3,7 @@
  * The body of a job is never decoded and encoded again: a document has it as a string of any bytes, the member
  * VIEW_BODY, which is written as "body", its JSON as it stands but for the newlines between its tokens; or, when it
  * is no JSON, as "raw", its bytes in base64. */
-#ifndef VIEW_WRITE_H
-#define VIEW_WRITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,5 +21,3 @@ enum view_bodies { VIEW_ALL, VIEW_NO_BODIES };
 void view_add_body(json_t *doc, struct span body);
 /* false: it could not be written, all of it. */
 bool view_write(FILE *to, const json_t *doc, enum view_bodies bodies);
-
-#endif

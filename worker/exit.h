@@ -1,6 +1,5 @@
 /* exit() by a handler: the jobs of all workers of the process are given back first. */
-#ifndef WORKER_EXIT_H
-#define WORKER_EXIT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,5 +17,3 @@ void worker_exit_open(struct weir_worker *w);
 void worker_exit_close(struct weir_worker *w);
 /* Checks on the loop whether the process is ending. If so, gives back all jobs and does not return. */
 void worker_check_exit(struct weir_worker *w);
-
-#endif

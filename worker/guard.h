@@ -1,6 +1,5 @@
 /* The guard: a thread that ends the process if the loop stands still and the lease ends. */
-#ifndef WORKER_GUARD_H
-#define WORKER_GUARD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,5 +17,3 @@ void worker_guard_open(struct weir_worker *w);
 void worker_guard_close(struct weir_worker *w);
 /* Notes that the loop runs. */
 void worker_guard_tick(struct weir_worker *w);
-
-#endif

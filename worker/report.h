@@ -1,8 +1,7 @@
 /* What is said of a worker as a whole: once a minute in its log, and to systemd (core/notify.h), at most once a second: ready, once it has joined Redis; a line of what it does; and that
  * it lives. That is not said because a timer runs, but because a turn has ended since the last time, or because Redis is away, which no
  * new start would mend. */
-#ifndef WORKER_REPORT_H
-#define WORKER_REPORT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ struct report {
 void worker_log_minute(struct weir_worker *w);
 /* Tells systemd how the worker is; called at each tick of the loop. */
 void worker_report(struct weir_worker *w);
-
-#endif

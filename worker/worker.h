@@ -18,8 +18,7 @@
  *   way/             handlers        running one job: handler.c, and a file for each way
  *
  * Everything but the pool's threads and the guard runs on the loop. */
-#ifndef WORKER_WORKER_H
-#define WORKER_WORKER_H
+#pragma once
 
 #include "worker/exit.h"
 #include "worker/guard.h"
@@ -56,5 +55,3 @@ void worker_ask_reload(struct weir_worker *w);
  * of those of w; functions in C stay. What runs goes on to its end as it was begun, what has not begun goes back, and Redis is told by
  * joining again. On failure, which is in next's message, w is as before. Next is to be freed by weir_worker_free in either case. */
 WEIR_CHECKED int worker_take_over(struct weir_worker *w, struct weir_worker *next);
-
-#endif

@@ -1,8 +1,7 @@
 /* What the files of an agent share. An agent is one partition of a worker, and the agents of a worker share its executors. What they decide is
  * worker/mind/, as in a real one: each function that does as a file of worker/partition/ or worker/parts/ does names it. Each serves one queue and
  * one type. Their clock is the simulation's. */
-#ifndef BENCH_SCALE_AGENT_H
-#define BENCH_SCALE_AGENT_H
+#pragma once
 
 #include "bench/scale/scale.h"
 #include "core/number.h"
@@ -60,5 +59,3 @@ void agent_answer(int i, struct turn *turn);
 void agent_answer_beside(int i, struct turn *turn);
 void agent_answer_standing(int i, struct turn *turn);
 void agent_woken(int i, enum wait wait);
-
-#endif

@@ -8,8 +8,7 @@
  *   run.c      a run: jobs, faults
  *   worlds.c   random worlds: what always holds
  *   main.c     options, the table */
-#ifndef BENCH_SCALE_SCALE_H
-#define BENCH_SCALE_SCALE_H
+#pragma once
 
 #include "bench/server.h"
 #include "queue/turn/turn.h"
@@ -164,5 +163,3 @@ void worker_kill(int i);
 void agent_cut(int i);
 /* Of all starts, the part that the busiest worker had, times the number of workers: 1 is fair. */
 double agents_share(void);
-
-#endif

@@ -5,8 +5,7 @@
  *   apply_compare.c   what is to change
  *   apply_check.c     whether all of it will hold
  *   apply_write.c     the changes, in their order */
-#ifndef CLI_APPLY_APPLY_H
-#define CLI_APPLY_APPLY_H
+#pragma once
 
 #include "cli/apply/sections.h"
 #include "queue/limits/rate.h"
@@ -29,5 +28,3 @@ void apply_compare(struct applying *a);
 WEIR_CHECKED int apply_check(const struct applying *a);
 /* Writes a->changes; on failure the first ones are written. Fills a->cli->error then. */
 WEIR_CHECKED int apply_write(struct applying *a);
-
-#endif

@@ -3,8 +3,7 @@
  *
  *   {"limit mail": {"rules": "100/1m", "weight": ["3 acme"], "pause-key": ["endless acme"], "pause": "2026-12-01T10:00:00Z stocktaking"},
  *    "type mail": {"use": "b c", "cost": "2"}, "queue default": {"pause": "endless"}, "schedule tidy": {"when": "every 15m", ...}} */
-#ifndef CLI_APPLY_SECTIONS_H
-#define CLI_APPLY_SECTIONS_H
+#pragma once
 
 #include "cli/cli.h"
 #include "queue/limits/rate_request.h"
@@ -30,5 +29,3 @@ WEIR_CHECKED int section_schedule(const char *name, const json_t *section, struc
 /* *sections: the caller's, NULL after a failure. Of a file: of cli->config; *now_us: Redis's time. */
 WEIR_CHECKED int sections_of_file(struct cli *cli, json_t **sections);
 WEIR_CHECKED int sections_of_redis(struct cli *cli, struct weir *w, json_t **sections, int64_t *now_us);
-
-#endif

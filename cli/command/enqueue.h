@@ -1,6 +1,5 @@
 /* weir enqueue: the flags that one job and a bulk share. */
-#ifndef CLI_COMMAND_ENQUEUE_H
-#define CLI_COMMAND_ENQUEUE_H
+#pragma once
 
 #include <limits.h>
 
@@ -25,5 +24,3 @@ struct enqueue_flags {
 WEIR_CHECKED int enqueue_check_args(struct cli *cli, const char *args);
 /* weir enqueue --from: cli/command/bulk.c */
 WEIR_CHECKED int enqueue_bulk(struct cli *cli, struct weir *w, const struct enqueue_flags *f);
-
-#endif

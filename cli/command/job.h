@@ -1,6 +1,5 @@
 /* What the files of weir job share: job show and weir why are one sheet. */
-#ifndef CLI_COMMAND_JOB_H
-#define CLI_COMMAND_JOB_H
+#pragma once
 
 #include "cli/document/json.h"
 #include "queue/inspect/job_search.h"
@@ -29,5 +28,3 @@ WEIR_CHECKED int job_act_on(struct cli *cli, struct weir *w, const char *action,
 /* goes_on: beyond f->most as long as it has found nothing. */
 WEIR_CHECKED int job_run_list(struct cli *cli, struct weir *w, const struct job_search *s,
                               const struct job_flags *f, bool goes_on);
-
-#endif

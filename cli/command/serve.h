@@ -1,10 +1,7 @@
 /* The flags of weir serve. */
-#ifndef CLI_COMMAND_SERVE_H
-#define CLI_COMMAND_SERVE_H
+#pragma once
 
 #include "cli/cli.h"
 
 /* Checks all values of [serve], as weir serve does when it begins, but for what depends on the machine: files and addresses. */
 WEIR_CHECKED int serve_flags_try(struct cli *cli);
-
-#endif

@@ -1,6 +1,5 @@
 /* The flags of weir worker, which weir dev takes too and hands on. */
-#ifndef CLI_COMMAND_WORKER_H
-#define CLI_COMMAND_WORKER_H
+#pragma once
 
 #include "cli/cli.h"
 #include "cli/command/workers.h"
@@ -28,5 +27,3 @@ WEIR_CHECKED int worker_flags_check(struct cli *cli, const struct worker_flags *
 WEIR_CHECKED int worker_flags_try(struct cli *cli, struct worker_flags *f);
 /* True when any handler was given. */
 bool worker_flags_have_handlers(const struct worker_flags *f);
-
-#endif

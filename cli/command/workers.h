@@ -1,6 +1,5 @@
 /* weir worker list, quiet, resume, stop: the workers that run somewhere. */
-#ifndef CLI_COMMAND_WORKERS_H
-#define CLI_COMMAND_WORKERS_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -12,5 +11,3 @@ struct workers_flags {
 WEIR_CHECKED int workers_run(struct cli *cli, const struct workers_flags *flags, int argc, char **argv);
 
 extern const struct actions workers_actions;
-
-#endif

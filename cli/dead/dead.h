@@ -1,6 +1,5 @@
 /* What the files of weir dead share. */
-#ifndef CLI_DEAD_DEAD_H
-#define CLI_DEAD_DEAD_H
+#pragma once
 
 #include "cli/cli.h"
 #include "queue/dead/dead.h"
@@ -33,5 +32,3 @@ int dead_run_retry(struct cli *cli, struct weir *w);
 int dead_run_remove(struct cli *cli, struct weir *w);
 /* dead_keep.c */
 int dead_run_keep(struct cli *cli, struct weir *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* --json: one document, or one object a line for lists, on standard output. */
-#ifndef CLI_DOCUMENT_JSON_H
-#define CLI_DOCUMENT_JSON_H
+#pragma once
 
 #include "cli/cli.h"
 #include "view/json.h"
@@ -29,5 +28,3 @@ static inline int print_done(struct cli *cli, const char *kind, const char *what
     output("%s%s%s\n", kind, name, what);
     return 0;
 }
-
-#endif

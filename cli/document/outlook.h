@@ -1,6 +1,5 @@
 /* When the jobs of a bulk start, at the rates of now. */
-#ifndef CLI_DOCUMENT_OUTLOOK_H
-#define CLI_DOCUMENT_OUTLOOK_H
+#pragma once
 
 #include "cli/document/json.h"
 #include "producer/bulk.h"
@@ -35,5 +34,3 @@ void outlook_print_rest(const struct outlook *outlooks, size_t n);
 bool keyless_most(const struct keyless *k);
 /* "<type>: 498 of 500 jobs have nothing at args.id, ..." */
 void keyless_print(FILE *to, const char *type, const struct keyless *k);
-
-#endif

@@ -1,6 +1,5 @@
 /* Pausing and resuming, whatever it is: the same flags and the same words. */
-#ifndef CLI_DOCUMENT_PAUSING_H
-#define CLI_DOCUMENT_PAUSING_H
+#pragma once
 
 #include "cli/cli.h"
 #include "queue/limits/rate_request.h"
@@ -29,5 +28,3 @@ WEIR_CHECKED int pausing_print(struct cli *cli, const char *name, bool was, stru
 WEIR_CHECKED int pausing_change(struct cli *cli, struct weir *w,
                                 int (*pause)(struct weir *w, const char *name, const struct pausing *how,
                                              struct json_t **answer));
-
-#endif

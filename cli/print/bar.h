@@ -1,6 +1,5 @@
 /* Progress on a terminal: one line on standard error that is written anew. */
-#ifndef CLI_PRINT_BAR_H
-#define CLI_PRINT_BAR_H
+#pragma once
 
 #include "core/error.h"
 
@@ -10,5 +9,3 @@
 void bar_show(double part, int64_t left_us, const char *fmt, ...) WEIR_PRINTF(3, 4);
 /* Before anything else is printed there. */
 void bar_clear(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Colour for what is wrong: on a terminal, unless NO_COLOR is set or --color says otherwise. */
-#ifndef CLI_PRINT_COLOR_H
-#define CLI_PRINT_COLOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,5 +15,3 @@ void tone_begin(FILE *to, enum tone tone);
 void tone_end(FILE *to, enum tone tone);
 /* Does output_to in that tone. */
 void output_toned(FILE *to, enum tone tone, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-#endif

@@ -1,6 +1,5 @@
 /* What a terminal allows. */
-#ifndef CLI_PRINT_TERMINAL_H
-#define CLI_PRINT_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,5 +8,3 @@
 bool cli_is_terminal(FILE *stream);
 /* Columns of a line there: $COLUMNS, else those of the terminal; 0: no end. */
 int cli_line_width(FILE *stream);
-
-#endif

@@ -1,6 +1,5 @@
 /* weir rate: what its parts share. */
-#ifndef CLI_RATE_RATE_H
-#define CLI_RATE_RATE_H
+#pragma once
 
 #include "cli/document/json.h"
 #include "queue/limits/rate_request.h"
@@ -44,5 +43,3 @@ int rate_run_unuse(struct cli *cli, struct weir *w);
 /* cli/rate/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
 int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept,
                    const char *dropped);
-
-#endif

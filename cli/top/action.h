@@ -1,6 +1,5 @@
 /* The keys that change something, and what they order. All else is done by the command line. */
-#ifndef CLI_TOP_ACTION_H
-#define CLI_TOP_ACTION_H
+#pragma once
 
 #include "cli/top/state.h"
 
@@ -18,5 +17,3 @@ void action_begin(struct state *s, int key, const void *row);
 void action_answer(struct state *s, int key);
 /* An order was carried out, or was not. */
 void action_result(struct state *s, const struct result *result);
-
-#endif

@@ -3,8 +3,7 @@
  * Words may be those of others and hold any bytes. What is no printable character is escaped: \xNN a byte, \u202e a character that
  * would turn or hide its neighbours. A wide character takes two cells, of which the right one is empty. A mark that combines stands in
  * the cell before it. */
-#ifndef CLI_TOP_CANVAS_H
-#define CLI_TOP_CANVAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <wchar.h>
@@ -38,5 +37,3 @@ void canvas_put_right(struct canvas *c, int row, int column, int width, enum ink
 int canvas_columns(const struct canvas *c, const char *text);
 /* Shows some cells of a row in reverse. */
 void canvas_reverse(struct canvas *c, int row, int column, int width);
-
-#endif

@@ -1,6 +1,5 @@
 /* The four tables of weir top: which rows each has, their columns, what stands in a cell, and in which order rows come. */
-#ifndef CLI_TOP_COLUMNS_H
-#define CLI_TOP_COLUMNS_H
+#pragma once
 
 #include "cli/top/canvas.h"
 #include "cli/top/snapshot.h"
@@ -67,5 +66,3 @@ bool rows_choose(struct rows *rows, const struct frame *f, enum view view, const
 void rows_free(struct rows *rows);
 /* Returns the name of a row, which begins with it. */
 const char *row_name(const void *row);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CLI_TOP_KEYS_H
-#define CLI_TOP_KEYS_H
+#pragma once
 
 /* Keys are characters, or these. */
 enum key {
@@ -20,5 +19,3 @@ enum key {
     KEY_IS_BACK_TAB,
     KEY_IS_OTHER,
 };
-
-#endif

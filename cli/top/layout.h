@@ -1,6 +1,5 @@
 /* The whole screen, drawn into a canvas: a verdict, the views, a table, more about the row that is chosen, keys. */
-#ifndef CLI_TOP_LAYOUT_H
-#define CLI_TOP_LAYOUT_H
+#pragma once
 
 #include "cli/top/state.h"
 
@@ -19,5 +18,3 @@ struct health {
 size_t layout_room(const struct canvas *c);
 void layout_draw(struct canvas *c, const struct state *s, const struct frame *f, const struct rows *rows,
                  const struct health *health);
-
-#endif

@@ -1,10 +1,7 @@
 /* A line that is typed: UTF-8, changed at its end. */
-#ifndef CLI_TOP_LINE_H
-#define CLI_TOP_LINE_H
+#pragma once
 
 #include <stddef.h>
 
 /* Adds a character, or takes the last one or all away; other keys (keys.h) and what has no room change nothing. */
 void line_key(char *line, size_t size, int key);
-
-#endif

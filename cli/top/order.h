@@ -1,6 +1,5 @@
 /* What keys of weir top have done in Redis: by the calls that other commands make, on the reader's thread. */
-#ifndef CLI_TOP_ORDER_H
-#define CLI_TOP_ORDER_H
+#pragma once
 
 #include "cli/top/snapshot.h"
 
@@ -29,5 +28,3 @@ struct result {
 
 /* Carries an order out, and fills *result. */
 void order_do(struct weir *w, const struct order *order, struct result *result);
-
-#endif

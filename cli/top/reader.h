@@ -2,8 +2,7 @@
  * thread of the screen never waits for it. What it has to say it hands over, and makes a descriptor readable.
  *
  * How often it reads: every interval, and not more than a hundredth of the time of Redis is spent on it (top_snapshot_pause). */
-#ifndef CLI_TOP_READER_H
-#define CLI_TOP_READER_H
+#pragma once
 
 #include "cli/top/order.h"
 
@@ -37,5 +36,3 @@ struct news reader_take(struct reader *r);
 
 /* Waits for what runs, but not long: then its thread is left alone, and false. */
 bool reader_end(struct reader *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* The terminal, by ncurses, which sends what has changed only. It is put back as it was at every end: screen_end() does it, and for
  * signals that end the process at once a handler that is safe there. */
-#ifndef CLI_TOP_SCREEN_H
-#define CLI_TOP_SCREEN_H
+#pragma once
 
 #include "cli/top/canvas.h"
 #include "core/error.h"
@@ -21,5 +20,3 @@ void screen_show(const struct canvas *c);
 int screen_key(void);
 /* The signal that ends it, 0: none. */
 int screen_ended(void);
-
-#endif

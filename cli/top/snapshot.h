@@ -1,6 +1,5 @@
 /* What there is at a moment, as weir top shows it: read whole by one thread, and then only looked at. */
-#ifndef CLI_TOP_SNAPSHOT_H
-#define CLI_TOP_SNAPSHOT_H
+#pragma once
 
 #include "queue/history/history.h"
 #include "queue/status/status.h"
@@ -58,5 +57,3 @@ struct pasts {
 };
 /* NULL: it was not read. */
 const struct past *pasts_find(const struct pasts *pasts, const char *name, bool of_limit);
-
-#endif

@@ -1,7 +1,6 @@
 /* What weir top shows, and how keys change it: the view, the order, the row that is chosen, what is typed. It knows neither terminal
  * nor Redis: what is to be done there, it says. */
-#ifndef CLI_TOP_STATE_H
-#define CLI_TOP_STATE_H
+#pragma once
 
 #include "cli/top/columns.h"
 #include "cli/top/keys.h"
@@ -46,5 +45,3 @@ void state_settle(struct state *s, const struct rows *rows);
 void state_key(struct state *s, int key, const struct rows *rows);
 /* The row that is chosen; NULL: there is none. */
 const void *state_row(const struct state *s, const struct rows *rows);
-
-#endif

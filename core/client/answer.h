@@ -5,8 +5,7 @@
  * absent; an empty table is {}, whether it was meant as a list or not. Jansson takes both: an absent member is
  * NULL to its functions, and an empty object has no element and no member. Strings that stand beside the JSON,
  * as they may be large, are its member "raw", a list. */
-#ifndef CORE_CLIENT_ANSWER_H
-#define CORE_CLIENT_ANSWER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -45,5 +44,3 @@ int64_t answer_int_or(const json_t *object, const char *member, int64_t fallback
 int64_t answer_int_at(const json_t *array, size_t i);
 /* A member that is a string, up to its first NUL; "" when it is none. The document's. */
 const char *answer_text(const json_t *object, const char *member);
-
-#endif

@@ -7,8 +7,7 @@
  *   one type or limit:   client_at_home(w, name, len), then as ever
  *   each partition:      for (int p = 0; p < client_count(w); p++) client_at(w, p), then as ever; the first answer of an
  *                        administrative script says how many there are */
-#ifndef CORE_CLIENT_CLIENT_H
-#define CORE_CLIENT_CLIENT_H
+#pragma once
 
 #include "core/client/partition.h"
 #include "core/redis/redis.h"
@@ -58,5 +57,3 @@ WEIR_CHECKED int client_ping(struct weir *w, int64_t *took_us);
  * where its type or limit lives.
  * *reply is the caller's. Fills w->error and returns its status on failure. */
 WEIR_CHECKED int client_call(struct weir *w, const struct args *a, struct redisReply **reply, bool *sent);
-
-#endif

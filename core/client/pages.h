@@ -6,8 +6,7 @@
  *
  * All partitions are gone through, from 0 on: each behind the last page of the one before, or their rows merged. A walk leaves calls at
  * the partition where it ended. */
-#ifndef CORE_CLIENT_PAGES_H
-#define CORE_CLIENT_PAGES_H
+#pragma once
 
 #include "core/client/answer.h"
 
@@ -38,5 +37,3 @@ WEIR_CHECKED int pages_walk(const struct pages *p);
 #define PAGES_TOGETHER 3 /* walks: each has a call under way, and Redis may serve nobody else between them */
 /* Walks several scripts of the partition that calls go to, and asks them all ahead. The first that fails ends all. */
 WEIR_CHECKED int pages_walk_together(const struct pages *walks, size_t count);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * A client learns the count without asking for it. A script that is asked for a name of another partition refuses, before any write, with
  * "WRONG-PARTITION <p> <count> <name>"; answers of administrative scripts say the count where it is not 1. */
-#ifndef CORE_CLIENT_PARTITION_H
-#define CORE_CLIENT_PARTITION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ int partition_slot(int p);
 int partition_home(const char *name, size_t len, int count);
 /* True if the text is a refusal: *p is then where the name lives, and *count how many partitions there are. */
 bool partition_learn(const char *text, int *p, int *count);
-
-#endif

@@ -1,7 +1,6 @@
 /* Reading Redis's answers: every element is checked before it is used. For the <verb>_reply functions only.
  */
-#ifndef CORE_CLIENT_REPLY_H
-#define CORE_CLIENT_REPLY_H
+#pragma once
 
 #include <hiredis/hiredis.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ static inline int64_t reply_int(const struct redisReply *reply, int64_t fallback
         return fallback;
     return value <= REPLY_INT_MOST && value >= -REPLY_INT_MOST ? value : fallback;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* One event as one line: logfmt (time=... level=info msg="..." job=...), or a JSON object with the same members; for
  * systemd's journal logfmt without the time, behind the level as it wants it ("<6>", sd-daemon(3)). Bytes that are no
  * printable UTF-8 are escaped, so no value can forge a line or a field. */
-#ifndef CORE_LOG_FORMAT_H
-#define CORE_LOG_FORMAT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON, LOG_FORMAT_JOURNAL };
 size_t log_format_line(char line[LOG_LINE_SIZE], enum log_format format, int64_t wall_us,
                        enum log_level level, const char *message, const struct log_field *fields,
                        size_t field_count);
-
-#endif

@@ -1,8 +1,7 @@
 /* One line an event on standard error: time, level, message, and fields such as job and type; format.h says how a
  * line looks. Nothing waits for who reads it, or ends with it: lines that cannot be written are kept, up to
  * 64 KiB of them, and then dropped, which a line says when they can. Thread-safe. */
-#ifndef CORE_LOG_LOG_H
-#define CORE_LOG_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ bool log_set_level(const char *name);
 bool log_set_format(const char *name);
 /* Writes what was kept, if it can be written by now. Does standard error take another line at once? */
 bool log_flush(void);
-
-#endif

@@ -1,11 +1,8 @@
 /* Writing without a signal for the host program: none of SIGPIPE, when nobody reads any more, none of
  * SIGXFSZ, when a file has all the bytes that it may have. */
-#ifndef CORE_LOG_QUIET_H
-#define CORE_LOG_QUIET_H
+#pragma once
 
 #include <sys/types.h>
 
 /* Writes as write(2), without SIGPIPE. A signal that was pending before is the host's own, and stays. */
 ssize_t quiet_write(int fd, const void *bytes, size_t len);
-
-#endif

@@ -1,8 +1,7 @@
 /* A sink: lines that go to a file, a pipe, a socket or a terminal which may not take them. Writing never
  * waits and raises no signal. What cannot be written now is kept while there is room; then lines are dropped,
  * whole ones, and counted: a line that says how many stands where they are missing. Not thread-safe. */
-#ifndef CORE_LOG_SINK_H
-#define CORE_LOG_SINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void sink_rewind(struct sink *s);
 void sink_forget(struct sink *s);
 /* Counts the lines that were kept and not written, or dropped. */
 uint64_t sink_missing(const struct sink *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* cluster: which node of a Redis Cluster holds our keys. All of a partition carry the hash tag {p}, so they share one slot.
  * Protocol: "CLUSTER SLOTS" and hash tags of https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/ */
-#ifndef CORE_REDIS_CLUSTER_H
-#define CORE_REDIS_CLUSTER_H
+#pragma once
 
 #include "core/error.h"
 #include "core/redis/redis.h"
@@ -11,5 +10,3 @@
  * a cluster. */
 WEIR_CHECKED int cluster_find(const struct redis_address *address, struct redis_address *node,
                               struct error *e);
-
-#endif

@@ -8,8 +8,7 @@
  * A request that misses its function is sent again, once, behind the functions. Several such keep their order; their answers come
  * behind those of the requests that were sent after them. Callbacks may call link_send and link_drop, not link_free.
  */
-#ifndef CORE_REDIS_LINK_H
-#define CORE_REDIS_LINK_H
+#pragma once
 
 #include "core/error.h"
 #include "core/redis/redis.h"
@@ -49,5 +48,3 @@ void link_send(struct link *l, struct args *a, double timeout_s, link_reply *on_
 void link_drop(struct link *l, const char *why);
 /* Closes it for good: pending callbacks get NULL, on_down is not called. Not from a callback of this link. */
 void link_free(struct link *l);
-
-#endif

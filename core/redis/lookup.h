@@ -1,7 +1,6 @@
 /* lookup: the same questions, put to several servers at once: the Sentinels that know a master, the nodes of a cluster. Each is
  * asked over a connection of its own. */
-#ifndef CORE_REDIS_LOOKUP_H
-#define CORE_REDIS_LOOKUP_H
+#pragma once
 
 #include "core/error.h"
 #include "core/redis/redis.h"
@@ -23,5 +22,3 @@ typedef void lookup_answer(void *arg, const struct redis_address *from,
 WEIR_CHECKED int lookup(const struct redis_address *address, const struct redis_address *login,
                         const struct args *questions, int count, lookup_answer *on_answer, void *arg,
                         struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Redis: the blocking connection of producers and commands. */
-#ifndef CORE_REDIS_REDIS_H
-#define CORE_REDIS_REDIS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ WEIR_CHECKED int redis_result(struct redis *r, struct redisReply **reply, struct
 bool redis_await(const struct redis *r, int64_t until_us);
 /* Loads the functions, if a pipeline has missed one. Nothing may be under way. */
 WEIR_CHECKED int redis_load_scripts(struct redis *r, struct error *e);
-
-#endif

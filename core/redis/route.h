@@ -4,8 +4,7 @@
  * question, which is asked on a thread of its own, and watches a descriptor for the answer. A question that
  * nobody waits for any longer is dropped: its thread ends by itself, and holds up neither the loop nor the end
  * of the process. */
-#ifndef CORE_REDIS_ROUTE_H
-#define CORE_REDIS_ROUTE_H
+#pragma once
 
 #include "core/error.h"
 #include "core/redis/watch.h"
@@ -31,5 +30,3 @@ int routing_limit_s(const struct redis_address *address);
 int routing_timed_out(const struct routing *r, struct error *e);
 /* Frees it, or has its thread do so. May be NULL. */
 void routing_drop(struct routing *r);
-
-#endif

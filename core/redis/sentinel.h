@@ -1,7 +1,6 @@
 /* sentinel: which Redis is the master of a name, as the Sentinels have it.
  * Protocol: SENTINEL GET-MASTER-ADDR-BY-NAME, SENTINEL MASTER: https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/ */
-#ifndef CORE_REDIS_SENTINEL_H
-#define CORE_REDIS_SENTINEL_H
+#pragma once
 
 #include "core/error.h"
 #include "core/redis/redis.h"
@@ -13,5 +12,3 @@
  * WEIR_ECONFIG: none knows the name. */
 WEIR_CHECKED int sentinel_find(const struct redis_address *address, struct redis_address *master,
                                struct watch **watch, struct error *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* watch: the Sentinels that have been asked stay connected, and say when they name another master (+switch-master). A client that
  * asks again then leaves a master that was replaced at once. It asks from time to time all the same: a Sentinel that is cut off
  * from the others hears of nothing. A watch never waits. */
-#ifndef CORE_REDIS_WATCH_H
-#define CORE_REDIS_WATCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ void watch_hear(struct watch *w);
 int64_t watch_rest_us(const struct watch *w);
 /* Frees a watch, which may be NULL. Nothing is sent: after a fork() the connections are the parent's too. */
 void watch_free(struct watch *w);
-
-#endif

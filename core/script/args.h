@@ -1,7 +1,6 @@
 /* An argument vector: the words of one Redis command, copied in as they are added.
  * Allocation failures are remembered and reported once, by the connection that sends it. */
-#ifndef CORE_SCRIPT_ARGS_H
-#define CORE_SCRIPT_ARGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ void args_add_bytes(struct args *a, const void *word, size_t len);
 void args_add_int(struct args *a, int64_t value);
 /* Appends bytes to the last word. */
 void args_extend(struct args *a, const void *bytes, size_t len);
-
-#endif

@@ -1,6 +1,5 @@
 /* What Redis must allow a user, by role: producer, worker, taker, viewer, operator. */
-#ifndef CORE_SCRIPT_RIGHTS_H
-#define CORE_SCRIPT_RIGHTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ void rights_of(struct args *a, const char *role);
 #define RIGHTS_WORD_SIZE 512
 /* Such a word as ACL SETUSER takes it: "+hset", "~weir:{0}:queue:*", "%R~weir:{0}:limits", "(+rpush +type %W~weir:{0}:queue:*)". */
 void rights_word(const char *word, size_t len, const char *prefix, char out[RIGHTS_WORD_SIZE]);
-
-#endif

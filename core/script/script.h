@@ -1,7 +1,6 @@
 /* The Lua scripts: one library of Redis functions, embedded at build time (core/script/embed.sh writes
  * build/<variant>/gen/scripts.c). Each .lua file with a line "-- ARGV:" is a script, called by its name. */
-#ifndef CORE_SCRIPT_SCRIPT_H
-#define CORE_SCRIPT_SCRIPT_H
+#pragma once
 
 #include "core/script/args.h"
 
@@ -44,5 +43,3 @@ const char *script_place(const char *text, int *line);
 void script_begin(struct args *a, const char *name, const char *prefix, int64_t now_us);
 /* Begins a call in that role, whatever the script's is: Redis refuses the key, or the script does. */
 void script_begin_as(struct args *a, const char *role, const char *name, const char *prefix, int64_t now_us);
-
-#endif

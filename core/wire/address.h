@@ -1,6 +1,5 @@
 /* address: which Redis, or whom to ask for it, and who we are there. */
-#ifndef CORE_WIRE_ADDRESS_H
-#define CORE_WIRE_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ bool redis_address_is_same(const struct redis_address *a, const struct redis_add
 #define REDIS_NAME_SIZE 300
 /* Writes "redis://host:port/db", "unix:///path" or "./path", without login, for messages. */
 void redis_address_format(const struct redis_address *address, char *out, size_t size);
-
-#endif

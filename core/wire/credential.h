@@ -1,6 +1,5 @@
 /* credential: what says who we are to Redis and is not in the address: files, and a command that prints a password. */
-#ifndef CORE_WIRE_CREDENTIAL_H
-#define CORE_WIRE_CREDENTIAL_H
+#pragma once
 
 #include <limits.h>
 
@@ -17,5 +16,3 @@ bool credential_is_asked(const struct redis_address *address);
 /* Asks it: what it holds or prints, without one newline at its end. Waits. address->password is filled in. WEIR_ECONFIG: no
  * such file, or program; WEIR_EUNREACHABLE: the command fails. No line shows the password. */
 WEIR_CHECKED int credential_ask(struct redis_address *address, struct error *e);
-
-#endif

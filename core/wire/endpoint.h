@@ -1,6 +1,5 @@
 /* endpoint: what a connection is opened with, once it is known which Redis it goes to. */
-#ifndef CORE_WIRE_ENDPOINT_H
-#define CORE_WIRE_ENDPOINT_H
+#pragma once
 
 #include "core/error.h"
 #include "core/wire/address.h"
@@ -20,5 +19,3 @@ struct route {
 WEIR_CHECKED int route_direct(const struct redis_address *address, struct route *r, struct error *e);
 /* Frees a route, which may be empty. */
 void route_free(struct route *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* fault: what error replies mean, whoever asked. */
-#ifndef CORE_WIRE_FAULT_H
-#define CORE_WIRE_FAULT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ enum redis_fault redis_fault(const char *error_text);
 bool redis_misses_library(const char *error_text);
 /* Makes *e of an error reply: the status that fits and a line that says what to do. Returns the status. */
 int redis_fault_error(struct error *e, const char *error_text);
-
-#endif

@@ -3,8 +3,7 @@
  * not known, the connection goes on without it.
  *
  * Functions are loaded when a call has not found its own, and never before: the library is 1,000 times as long as a call. */
-#ifndef CORE_WIRE_HANDSHAKE_H
-#define CORE_WIRE_HANDSHAKE_H
+#pragma once
 
 #include "core/error.h"
 #include "core/script/args.h"
@@ -28,5 +27,3 @@ WEIR_CHECKED int handshake_reply(const struct redis_address *address, enum hands
                                  const struct redisReply *reply, struct error *e);
 /* True for a refusal behind which HANDSHAKE_NAME is to be asked. Its error then comes first. */
 bool handshake_wants_name(enum handshake_step step, int status);
-
-#endif

@@ -1,7 +1,6 @@
 /* resolve: from the name of a host to its addresses. The C library's resolver waits for name servers as long as it
  * likes, and nothing can stop it: an event loop asks on a thread (core/redis/route.h). */
-#ifndef CORE_WIRE_RESOLVE_H
-#define CORE_WIRE_RESOLVE_H
+#pragma once
 
 #include "core/error.h"
 #include "core/wire/address.h"
@@ -13,5 +12,3 @@ struct addrinfo;
 WEIR_CHECKED int resolve(const struct redis_address *address, struct addrinfo **all, struct error *e);
 /* Resolves without asking anybody: true when the address is a path, or its host is written in numbers. */
 bool resolve_at_once(const struct redis_address *address, struct addrinfo **all);
-
-#endif

@@ -1,7 +1,6 @@
 /* service: who answers, by what INFO says: a Redis of one's own, a managed service, or another program that
  * speaks Redis's protocol. */
-#ifndef CORE_WIRE_SERVICE_H
-#define CORE_WIRE_SERVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ struct service {
 const struct service *service_of(const char *info);
 /* Of one that has refused them. WEIR_ECONFIG: it has none, which the line says by its name and version. */
 WEIR_CHECKED int service_check(const char *info, struct error *e);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * OpenSSL is loaded at the first address of rediss://, or for an HMAC; linked, it would double the time in which a command
  * starts. This is the only file that knows it. */
-#ifndef CORE_WIRE_TLS_H
-#define CORE_WIRE_TLS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -39,5 +38,3 @@ const char *tls_advice(const struct tls *t);
 #define TLS_MAC_SIZE 32
 WEIR_CHECKED int tls_hmac(const char *secret, const char *text, size_t len, unsigned char mac[TLS_MAC_SIZE],
                           struct error *e);
-
-#endif

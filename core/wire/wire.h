@@ -4,8 +4,7 @@
  *
  * It does without hiredis's own socket code, which raises SIGPIPE in the host program, hands its socket down
  * to children, gives up on EINTR, moves a long output at each partial write and reads 16 KiB at a time. */
-#ifndef CORE_WIRE_WIRE_H
-#define CORE_WIRE_WIRE_H
+#pragma once
 
 #include "core/error.h"
 #include "core/script/args.h"
@@ -68,5 +67,3 @@ bool wire_has_news(const struct wire *w);
 bool wire_is_stale(struct wire *w);
 /* Fills *e with WEIR_EUNREACHABLE: no answer within that many seconds. */
 int wire_timed_out(const struct wire *w, double seconds, struct error *e);
-
-#endif

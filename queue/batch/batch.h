@@ -1,7 +1,6 @@
 /* Batches: what is known of them, and what is done to one as a whole; the pairs of the scripts batch_*.lua.
  * How their jobs come in is in queue/enqueue/enqueue.h, how they end in ends.lua. now_us < 0: Redis's own time. */
-#ifndef QUEUE_BATCH_BATCH_H
-#define QUEUE_BATCH_BATCH_H
+#pragma once
 
 #include "core/client/answer.h"
 #include "core/script/args.h"
@@ -97,5 +96,3 @@ void batch_row(const json_t *row, int64_t now_us, struct batch *out);
 
 /* Finds the partition of a batch, which is p from now on unless it has another; p < 0: only looks. *place < 0: it has none. */
 WEIR_CHECKED int batch_place(struct weir *w, const char *name, int p, int *place);
-
-#endif

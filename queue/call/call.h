@@ -1,6 +1,5 @@
 /* The protocol (doc/protocol.md) as weir serve speaks it: the same functions of Redis as other programs call, by the same documents. */
-#ifndef QUEUE_CALL_CALL_H
-#define QUEUE_CALL_CALL_H
+#pragma once
 
 #include "core/client/client.h"
 #include "queue/job/job.h"
@@ -11,5 +10,3 @@
  * tells then whether the call may have been done. */
 WEIR_CHECKED int call_verb(struct weir *w, const char *verb, struct span document, struct text *answer,
                            bool *lost);
-
-#endif

@@ -1,7 +1,6 @@
 /* The dead jobs, gone through page by page, oldest first: pages are short for Redis however many jobs there
  * are. What dead.lua says. */
-#ifndef QUEUE_DEAD_DEAD_H
-#define QUEUE_DEAD_DEAD_H
+#pragma once
 
 #include "core/client/answer.h"
 #include "queue/job/job.h"
@@ -50,5 +49,3 @@ WEIR_CHECKED int dead_keep(struct weir *w, int64_t now_us, const struct dead_bou
                            json_t **kept);
 /* Counts the oldest dead jobs that are beyond these bounds, by bytes as well. */
 WEIR_CHECKED int dead_count_beyond(struct weir *w, int64_t now_us, const json_t *kept, int64_t *jobs);
-
-#endif

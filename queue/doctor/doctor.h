@@ -7,8 +7,7 @@
  * doctor_sweep.c    what the namespace has there: passes over all of it, page by page
  * doctor_checks.c   what they found
  * doctor_*.lua      judge: what must hold of a thing; faults: the sentence, weight and repair of each; repair */
-#ifndef QUEUE_DOCTOR_DOCTOR_H
-#define QUEUE_DOCTOR_DOCTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ WEIR_CHECKED int doctor_setup(struct weir *w, int64_t now_us, bool repair, struc
 bool doctor_settings(struct doctor *d, const char *info);
 /* Checks what the namespace has in it. */
 WEIR_CHECKED int doctor_structures(struct weir *w, int64_t now_us, bool repair, struct doctor *d);
-
-#endif

@@ -1,8 +1,7 @@
 /* doctor_access: which rights of those that the scripts of a role need the user lacks, in words of ACL SETUSER, and which
  * commands Redis itself lacks. Redis does not roll back a script that is refused a command halfway, so a
  * worker asks before it moves a job. */
-#ifndef QUEUE_DOCTOR_DOCTOR_ACCESS_H
-#define QUEUE_DOCTOR_DOCTOR_ACCESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ void access_miss(struct access *access, const char *command);
  * user "": default. */
 WEIR_CHECKED int access_check(const struct redisReply *reply, const char *prefix, const char *user,
                               struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* settings: what Redis says of itself in INFO, as far as Weir's promises hang on it. Fields may be missing:
  * other versions and products say less. */
-#ifndef QUEUE_DOCTOR_SETTINGS_H
-#define QUEUE_DOCTOR_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ void settings_request(struct args *a);
 /* WEIR_ECONFIG: a Redis on which jobs would be lost, or rates exceeded, in silence: it evicts
  * keys. Other errors as they come. */
 WEIR_CHECKED int settings_reply(const struct redisReply *reply, struct settings *out, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Jobs into Redis: the request/reply pairs of enqueue.lua (one job) and append.lua (a chunk of a batch), and
  * of the look at how far a batch is. */
-#ifndef QUEUE_ENQUEUE_ENQUEUE_H
-#define QUEUE_ENQUEUE_ENQUEUE_H
+#pragma once
 
 #include "core/script/args.h"
 #include "queue/job/stamp.h"
@@ -75,5 +74,3 @@ WEIR_CHECKED int append_reply(const struct redisReply *r, struct batch_state *st
 
 void batch_request(struct args *a, const char *prefix, const char *batch);
 WEIR_CHECKED int batch_reply(const struct redisReply *r, struct batch_state *state, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* What has happened to a type or at a limit, as workers have recorded it: history.lua's answer. doc/design-operations.md says what is counted,
  * and what is approximate. */
-#ifndef QUEUE_HISTORY_HISTORY_H
-#define QUEUE_HISTORY_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,5 +40,3 @@ struct history_sum {
 };
 extern const char *const history_backs[BACKS];
 struct history_sum history_sum(const json_t *history);
-
-#endif

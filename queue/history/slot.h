@@ -7,13 +7,10 @@
  *               "given_back": {"not_begun", "late", "no_handler", "wrong_job"}, "throttled": {reason: n}}
  *
  * A histogram is a list of [upper bound in ms, n], smallest first; the last bound, 2^31, has all that is longer. What is 0 is left out. */
-#ifndef QUEUE_HISTORY_SLOT_H
-#define QUEUE_HISTORY_SLOT_H
+#pragma once
 
 #include "core/client/answer.h"
 #include "queue/job/job.h"
 
 /* Reads a slot into an object, which is the caller's. It is empty for a slot of another number, or one that cannot be read. NULL: out of memory. */
 json_t *slot_read(struct span text, int64_t number);
-
-#endif

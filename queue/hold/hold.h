@@ -1,6 +1,5 @@
 /* Slots on lease, for what is not a job: hold.lua's and its neighbours'. */
-#ifndef QUEUE_HOLD_HOLD_H
-#define QUEUE_HOLD_HOLD_H
+#pragma once
 
 #include <signal.h>
 
@@ -14,5 +13,3 @@ WEIR_CHECKED int hold_take(struct weir *w, const char *target, int64_t cost, dou
                            const volatile sig_atomic_t *stopped, struct weir_hold *hold, int64_t *asked_us);
 /* Who holds slots of a limit: {"token", "key", "cost", "since", "until", "who"} each, times in us. The caller's. */
 WEIR_CHECKED int hold_list(struct weir *w, const char *limit, json_t **rows);
-
-#endif

@@ -1,6 +1,5 @@
 /* Cancelling one job, in each state: of cancel.lua and job_act.lua, once find_job has found it. */
-#ifndef QUEUE_INSPECT_CANCEL_H
-#define QUEUE_INSPECT_CANCEL_H
+#pragma once
 
 #include "queue/inspect/find_job.h"
 
@@ -13,5 +12,3 @@
  *   told      it runs, and its worker is told
  *   unlocked  it is nowhere; the unique lock that it held is free */
 WEIR_CHECKED int cancel_job(struct weir *w, int64_t now_us, const char *id, const char *lock, json_t **job);
-
-#endif

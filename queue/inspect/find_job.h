@@ -2,8 +2,7 @@
  * stands, as any client may put one into a queue, so all places are gone through, page by page, each short
  * for Redis. A job that moves meanwhile may be passed over: they are gone through twice before it counts as
  * not there. */
-#ifndef QUEUE_INSPECT_FIND_JOB_H
-#define QUEUE_INSPECT_FIND_JOB_H
+#pragma once
 
 #include "core/client/answer.h"
 #include "queue/job/job.h"
@@ -40,5 +39,3 @@ struct span found_body(const json_t *job);
 bool found_in_line(const json_t *job);
 /* True when a job is cancelled or cannot be read: a worker that comes to it ends it. */
 bool found_ends(const json_t *job);
-
-#endif

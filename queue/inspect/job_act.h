@@ -1,7 +1,6 @@
 /* The same done to all jobs that a search is for, a part at a time: of job_act.lua, which looks and does in one script,
  * a page a call. So a job is acted on where it is, and is in one place at any time. */
-#ifndef QUEUE_INSPECT_JOB_ACT_H
-#define QUEUE_INSPECT_JOB_ACT_H
+#pragma once
 
 #include "queue/inspect/job_list.h"
 
@@ -48,5 +47,3 @@ struct job_acted {
 /* Does it to one job in line or of `later`, which find_job has found, if it still stands there or close to that. */
 WEIR_CHECKED int job_act_there(struct weir *w, int64_t now_us, const char *id, const char *action,
                                const json_t *job, struct job_acted *acted);
-
-#endif

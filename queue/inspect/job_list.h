@@ -1,7 +1,6 @@
 /* The jobs that a search is for, a part at a time: of job_list.lua's pages, each short for Redis. Jobs move while
  * one looks: one may be met twice, or be passed over. */
-#ifndef QUEUE_INSPECT_JOB_LIST_H
-#define QUEUE_INSPECT_JOB_LIST_H
+#pragma once
 
 #include "core/client/pages.h"
 #include "queue/inspect/job_search.h"
@@ -50,5 +49,3 @@ WEIR_CHECKED int job_cursor_read(const char *cursor, int *partition, json_t **pl
 WEIR_CHECKED int job_walk(struct pages *pages, const char *cursor, int64_t *looked_before);
 /* What a walk from there has returned: WEIR_EINPUT says that no walk can have come to there. */
 WEIR_CHECKED int job_cursor_judge(int status, const char *cursor, struct error *e);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * A value with blanks stands in double quotes, where \" and \\ are those two characters. queue/inspect/job_search.lua
  * says which jobs a search is for. */
-#ifndef QUEUE_INSPECT_JOB_SEARCH_H
-#define QUEUE_INSPECT_JOB_SEARCH_H
+#pragma once
 
 #include "core/error.h"
 #include "core/script/args.h"
@@ -42,5 +41,3 @@ bool job_search_has(const struct job_search *s, const char *field, const char *v
 const char *job_search_value(const struct job_search *s, const char *field);
 /* Adds how many terms there are, and each as a field and a value, to a call of job_list or job_act. */
 void job_search_args(const struct job_search *s, struct args *a);
-
-#endif

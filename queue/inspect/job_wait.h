@@ -1,8 +1,7 @@
 /* Waiting for the end of a job, by looking. Nothing rings when a job ends, as that would cost each job something. A look asks whether the job is
  * among those that are kept: one call, after 20 ms first, then less and less often, at most once a second. All places are gone through, as
  * find_job does, to find the job and to learn that it is dead or gone: for a twentieth of the time at most. */
-#ifndef QUEUE_INSPECT_JOB_WAIT_H
-#define QUEUE_INSPECT_JOB_WAIT_H
+#pragma once
 
 #include "core/client/answer.h"
 
@@ -20,5 +19,3 @@ struct job_wait {
 /* WEIR_ENOTFOUND: it is nowhere; where it was seen, it has ended and was not kept. */
 WEIR_CHECKED int job_wait_look(struct weir *w, const char *id, struct job_wait *wait);
 void job_wait_free(struct job_wait *wait);
-
-#endif

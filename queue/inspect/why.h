@@ -1,7 +1,6 @@
 /* What a job waits for: where it is, the gates that hold it, its place in line and when it starts. Of
  * find_job.lua's, why.lua's and ahead.lua's answers and those of limits.h. */
-#ifndef QUEUE_INSPECT_WHY_H
-#define QUEUE_INSPECT_WHY_H
+#pragma once
 
 #include "core/client/answer.h"
 
@@ -22,5 +21,3 @@ WEIR_CHECKED int why_read(struct weir *w, int64_t now_us, const char *id, json_t
 /* Explains what find_job has just found; calls go to the partition where it is. limits: as status_limits read them there, lately; NULL:
  * they are read. After a failure *why is freed, and NULL. */
 WEIR_CHECKED int why_found(struct weir *w, int64_t now_us, const struct limits *limits, json_t **why);
-
-#endif

@@ -1,7 +1,6 @@
 /* A job's JSON. The body of a job is kept byte for byte from producer to handler: it is checked and looked
  * into here, never decoded and encoded again. */
-#ifndef QUEUE_JOB_JOB_H
-#define QUEUE_JOB_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ WEIR_CHECKED int job_wrap(struct text *out, const char *type, const char *line, 
                           struct job_view *view, struct error *e);
 WEIR_CHECKED int job_rewrite(struct text *out, const char *line, size_t len, struct job_view *view,
                              struct error *e);
-
-#endif

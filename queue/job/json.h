@@ -9,8 +9,7 @@
  *
  * Each function reads from at, which lies in [begin, end], and returns where it stopped; NULL means that
  * fault says what is wrong at fault_at. */
-#ifndef QUEUE_JOB_JSON_H
-#define QUEUE_JOB_JSON_H
+#pragma once
 
 #include "queue/job/job.h"
 
@@ -68,5 +67,3 @@ size_t json_text(struct span string, char *out, size_t size);
 bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *out);
 /* Reads seconds as microseconds, rounded up. False when it is no number above 0 and up to most_us. */
 bool json_read_seconds(struct span value, int64_t most_us, int64_t *us);
-
-#endif

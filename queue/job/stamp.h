@@ -1,6 +1,5 @@
 /* When a job was enqueued, in the head of its entry: queue/job/stamp.lua says how. The clock is the producer's. */
-#ifndef QUEUE_JOB_STAMP_H
-#define QUEUE_JOB_STAMP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ int64_t stamp_read(struct span digits);
 bool stamp_next(char *digits, size_t n);
 /* Returns the time that a producer writes which calls with this now_us; < 0: this machine's time. */
 int64_t stamp_now(int64_t now_us);
-
-#endif

@@ -1,6 +1,5 @@
 /* What somebody has set, read whole, and whether a type could be held otherwise: rate_export, rate_fits. */
-#ifndef QUEUE_LIMITS_EXPORT_H
-#define QUEUE_LIMITS_EXPORT_H
+#pragma once
 
 #include "core/client/answer.h"
 
@@ -9,5 +8,3 @@ WEIR_CHECKED int rate_export(struct weir *w, json_t **rows, int64_t *now_us);
 /* WEIR_EINPUT: why the type could not be held by these limits at that cost. rules[i]: as rule_set_write has them; "": as they are. */
 WEIR_CHECKED int rate_fits(struct weir *w, const char *type, int64_t cost, const char *const *limits,
                            const char *const *rules, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a worker keeps of the limits of its types, and writes again when Redis has lost them: the requests and
  * answers of rate_known and rate_again. The records mean something to those two scripts only. */
-#ifndef QUEUE_LIMITS_KNOWN_H
-#define QUEUE_LIMITS_KNOWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ void rate_again_request(struct args *a, const char *prefix, int64_t now_us, cons
 /* What was written, "limit mail, type news", cut to size; "": nothing. */
 WEIR_CHECKED int rate_again_reply(const struct redisReply *reply, struct known_limits *known, char *written,
                                   size_t size, struct error *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Limits as they are: their rules and the states of their gates, of rate_list.lua's answer, and the types that they hold, of status.lua's.
  * When what waits starts: queue/status/forecast.h. */
-#ifndef QUEUE_LIMITS_LIMITS_H
-#define QUEUE_LIMITS_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -153,5 +152,3 @@ void limit_free(struct limit *limit);
 
 /* Finds the row of a type, or NULL. */
 struct type_status *limits_type(const struct limits *limits, const char *name);
-
-#endif

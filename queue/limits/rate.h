@@ -3,8 +3,7 @@
  * The script that makes a change has the types that wait at its gates looked at, in some hundreds of queues. Whoever made the change has rate_wake see to
  * the other queues; if nobody does, heartbeats do it. Lanes that sleep at keyed gates may be a million, so the answers name their queues, and rate_apply
  * goes over them page by page: who dies before the end leaves late wake-ups only. A batch that is halted does the same. */
-#ifndef QUEUE_LIMITS_RATE_H
-#define QUEUE_LIMITS_RATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ void rate_note(struct weir *w, const char *fmt, ...) WEIR_PRINTF(2, 3);
 /* Reads what was done, or the changes of limits and types alone, the newest first: an array of JSON texts, the caller's (json_decref). NULL after a
  * failure. */
 WEIR_CHECKED int rate_log_read(struct weir *w, bool all, struct json_t **changes);
-
-#endif

@@ -1,6 +1,5 @@
 /* The keys of a limit that have the most jobs parked, and who is paused: rate_keys.lua. */
-#ifndef QUEUE_LIMITS_RATE_KEYS_H
-#define QUEUE_LIMITS_RATE_KEYS_H
+#pragma once
 
 #include "core/client/answer.h"
 
@@ -10,5 +9,3 @@
  * failure. WEIR_ENOTFOUND: there is no such limit; WEIR_EINPUT: it has no keys. */
 WEIR_CHECKED int rate_keys_read(struct weir *w, const char *limit, int most, const char *key,
                                 json_t **answer);
-
-#endif

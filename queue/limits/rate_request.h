@@ -1,7 +1,6 @@
 /* Changes of limits, as calls of their scripts. Those that are logged end their fixed arguments with what is done and by whom. Where a script
  * answers that it must go on, what it names is added behind these. now_us < 0: Redis's time. */
-#ifndef QUEUE_LIMITS_RATE_REQUEST_H
-#define QUEUE_LIMITS_RATE_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void type_remove_request(struct args *a, const char *prefix, int64_t now_us, con
  * all limits are meant. */
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,
                         const char *cursor, const char *type, const char *limit, bool resume);
-
-#endif

@@ -1,6 +1,5 @@
 /* Types as a whole: paused, whether a limit holds them or not, resumed, and forgotten when nothing of them is left. */
-#ifndef QUEUE_LIMITS_TYPE_H
-#define QUEUE_LIMITS_TYPE_H
+#pragma once
 
 #include "core/client/answer.h"
 #include "queue/limits/rate_request.h"
@@ -10,5 +9,3 @@
 WEIR_CHECKED int type_pause(struct weir *w, const char *type, const struct pausing *how, json_t **answer);
 /* WEIR_ENOTFOUND: there is no such type. WEIR_EINPUT: something is left of it, which the error names. */
 WEIR_CHECKED int type_remove(struct weir *w, const char *type);
-
-#endif

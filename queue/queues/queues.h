@@ -1,7 +1,6 @@
 /* Queues as a whole: listed, paused, purged. The scripts are queue_list, queue_rows, queue_pause and
  * queue_purge. */
-#ifndef QUEUE_QUEUES_QUEUES_H
-#define QUEUE_QUEUES_QUEUES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ WEIR_CHECKED int queue_count(struct weir *w, int64_t now_us, const char *queue, 
  * removed. */
 WEIR_CHECKED int queue_purge(struct weir *w, int64_t now_us, const char *queue, const char *type,
                              int64_t most, struct queue_jobs *jobs);
-
-#endif

@@ -1,7 +1,6 @@
 /* When a schedule is due: five fields as in crontab(5), "@daily" and the like, or "every 15m". Times are
  * whole seconds since 1970. */
-#ifndef QUEUE_SCHEDULE_CRON_H
-#define QUEUE_SCHEDULE_CRON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ WEIR_CHECKED int cron_parse(const char *text, struct cron *cron, struct error *e
  * in the repeated hour is due in the first one only. With a star in the field of the hour each real hour counts instead: both repeated
  * ones, none in a gap. */
 int64_t cron_next(const struct cron *cron, const struct zone *zone, int64_t after_s);
-
-#endif

@@ -7,8 +7,7 @@
  *
  *   definition = {"when":"0 9 * * MON","zone":"Europe/Berlin","missed":"once","queue":"default","job":"..."}
  *   job        = a body with the schedule's name as its id; that of an occurrence is "<name>.<seconds>" */
-#ifndef QUEUE_SCHEDULE_SCHEDULE_H
-#define QUEUE_SCHEDULE_SCHEDULE_H
+#pragma once
 
 #include "core/script/args.h"
 #include "queue/job/job.h"
@@ -89,5 +88,3 @@ WEIR_CHECKED int schedule_put(struct weir *w, const char *name, const struct sch
 WEIR_CHECKED int schedule_take_out(struct weir *w, const char *name);
 /* Enqueues one of its jobs now, with an id of its own, which is written to id and begins with the name; its occurrences go on. */
 WEIR_CHECKED int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_SIZE]);
-
-#endif

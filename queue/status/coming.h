@@ -1,6 +1,5 @@
 /* Which jobs of a limit start next: coming.lua's answer. */
-#ifndef QUEUE_STATUS_COMING_H
-#define QUEUE_STATUS_COMING_H
+#pragma once
 
 #include "core/client/answer.h"
 #include "queue/limits/limits.h"
@@ -10,5 +9,3 @@
  * there: it has none. Other limits of its type may hold a job for longer; of more than 20 types, or 100 queues, some are not looked at. */
 WEIR_CHECKED int coming_ask(struct weir *w, int64_t now_us, const struct limits *limits,
                             const struct limit *limit, int most, json_t **jobs);
-
-#endif

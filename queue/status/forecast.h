@@ -1,7 +1,6 @@
 /* When what waits starts: the one forecast of all commands, by the limits as they are. It is exact where all
  * that decides is known; else it is the earliest possible time, and `because` says what may make it later. */
-#ifndef QUEUE_STATUS_FORECAST_H
-#define QUEUE_STATUS_FORECAST_H
+#pragma once
 
 #include "queue/limits/limits.h"
 
@@ -70,5 +69,3 @@ const struct rule *limits_rule(const struct type_status *type, double *rate);
 /* Returns the pace of the rule that is in the way of n jobs for the longest; *rule: that one. 0, NULL: there is none. */
 double limits_pace(const struct limits *limits, const struct type_status *type, int64_t n,
                    const struct rule **rule);
-
-#endif

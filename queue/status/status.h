@@ -1,6 +1,5 @@
 /* What there is, in numbers: of status.lua's answer, with what follows from it: rates and finishing times. */
-#ifndef QUEUE_STATUS_STATUS_H
-#define QUEUE_STATUS_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ WEIR_CHECKED int status_limits(struct weir *w, int64_t now_us, struct limits *li
 /* Find the row of a type or of a queue, or NULL. */
 const struct type_status *status_type(const struct status *status, const char *name);
 const struct queue_status *status_queue(const struct status *status, const char *name);
-
-#endif

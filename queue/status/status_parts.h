@@ -5,8 +5,7 @@
  *   status_serving.c   which types the workers that are alive take, and how many executors they have for them
  *   status_outlook.c   what limits say of the types: which hold them (status_backlog.c: what was seen of the jobs that wait)
  *   status_merge.c     one status of those of several partitions */
-#ifndef QUEUE_STATUS_STATUS_PARTS_H
-#define QUEUE_STATUS_STATUS_PARTS_H
+#pragma once
 
 #include "core/client/pages.h"
 #include "queue/status/status.h"
@@ -52,5 +51,3 @@ void status_sort_processes(struct status *status);
 const struct worker_status *status_process(const struct status *status, const char *host, int64_t pid);
 /* Of two times since when a queue is paused, as queue_status has them: the earlier one, known ones before others. */
 int64_t paused_earlier(int64_t a_us, int64_t b_us);
-
-#endif

@@ -13,8 +13,7 @@
  *   by_hand       true: somebody has paused the key
  *   by            what tells the keys apart, where it is all gates of a keyed rule: "args.customer"
  *   paused_until, held_until (for another job)    us; not there, or not above 0: it is not */
-#ifndef QUEUE_STATUS_WAITS_H
-#define QUEUE_STATUS_WAITS_H
+#pragma once
 
 #include "core/client/answer.h"
 #include "queue/limits/limits.h"
@@ -34,5 +33,3 @@ json_t *waits_executor(const struct type_status *type);
 /* Says what the next job of a type waits for; NULL: none waits, or nothing holds it. Where it is not known how the gates of keys are, it is
  * these when jobs are in lanes, executors are free and no other gate is closed. */
 json_t *waits_of_type(const struct limits *limits, const struct type_status *type);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a worker has counted, sent to the slots of queue/state/minutes.lua: the request and the reply of record.lua, and the codes of
  * what is counted. now_us < 0: Redis's own time. */
-#ifndef QUEUE_TURN_RECORD_H
-#define QUEUE_TURN_RECORD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ int record_bucket_of(int64_t us);
 
 /* Reads the reply. wrong: what is wrong with the first key that was passed over; empty: none was. It points into the reply. */
 WEIR_CHECKED int record_reply(const struct redisReply *reply, struct span *wrong, struct error *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* The transitions of a turn: for each script a request function, which builds the call, and a reply function,
  * which reads and checks the answer. The scripts' headers say what they do. now_us < 0: Redis's own time.
  * What a reply function hands out points into the reply. */
-#ifndef QUEUE_TURN_TURN_H
-#define QUEUE_TURN_TURN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -285,5 +284,3 @@ void matched_free(struct matched *page);
 bool turn_is_unregistered(const struct error *e);
 /* True for the refusal "format": this version of Weir cannot read the data. */
 bool turn_is_of_another_format(const struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the requests and replies of a turn have in common. For turn.c and turn_claim.c only. */
-#ifndef QUEUE_TURN_WORDS_H
-#define QUEUE_TURN_WORDS_H
+#pragma once
 
 #include "core/client/reply.h"
 #include "queue/turn/turn.h"
@@ -20,5 +19,3 @@ static inline struct span span_of(const struct redisReply *reply)
 enum { TOKEN_INDEX = 2 }; /* digits of a stamp, behind the turn of a token */
 /* Finds the index of a token; false: it has none of so many digits. */
 bool token_index(struct span token, size_t *at);
-
-#endif

@@ -1,8 +1,7 @@
 /* Writes HTML. What comes from outside goes through html()'s %s and %u, or html_span(), and is escaped there:
  * bytes that are no UTF-8 and control characters become \xNN, characters that turn or hide text (bidirectional
  * marks, zero widths) become \u202E, so that a page shows what stands there and nothing else. */
-#ifndef SERVE_PAGE_HTML_H
-#define SERVE_PAGE_HTML_H
+#pragma once
 
 #include "queue/job/job.h"
 
@@ -21,5 +20,3 @@ void html(struct html *h, const char *form, ...);
 /* A text of any bytes, escaped as %s does. */
 void html_span(struct html *h, struct span bytes);
 void html_free(struct html *h);
-
-#endif

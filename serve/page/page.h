@@ -8,8 +8,7 @@
  *   style.css, page.js, icon.svg       embedded by assets.sh
  *
  * All of it is called on a Redis thread, and asks Redis through the client that it is given. */
-#ifndef SERVE_PAGE_PAGE_H
-#define SERVE_PAGE_PAGE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -62,5 +61,3 @@ struct page_asset {
     const char *name, *type, *text;
 };
 const struct page_asset *page_asset(const char *name);
-
-#endif

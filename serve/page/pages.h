@@ -1,6 +1,5 @@
 /* What the files of pages share: one page each, and the parts that they are made of. */
-#ifndef SERVE_PAGE_PAGES_H
-#define SERVE_PAGE_PAGES_H
+#pragma once
 
 #include "queue/status/status.h"
 #include "serve/page/html.h"
@@ -101,5 +100,3 @@ unsigned page_workers(struct page *p, const char *name);
 unsigned page_dead(struct page *p, const char *name);
 unsigned page_redis(struct page *p, const char *name);
 unsigned page_ask(struct page *p, const char *unused);
-
-#endif

@@ -13,10 +13,7 @@
  *     cancel <id> <result> <from us> <to us>    asked and answered; result: of cancel_job, or "asked"
  *     cancelled <batch>         the batch may have been cancelled (before it is asked)
  */
-#ifndef TESTS_CHAOS_ACTORS_H
-#define TESTS_CHAOS_ACTORS_H
+#pragma once
 
 /* The main of the test program begins with it: the life of an actor, when it was started as one; else -1. */
 int actor_main(int argc, char **argv);
-
-#endif

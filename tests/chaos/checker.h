@@ -9,8 +9,7 @@
  *                      dead or has lost its lease does not count any more
  *   Nothing is left    every list and set is empty, counters agree with the history, weir doctor is content
  */
-#ifndef TESTS_CHAOS_CHECKER_H
-#define TESTS_CHAOS_CHECKER_H
+#pragma once
 
 #include "tests/chaos/run.h"
 
@@ -43,5 +42,3 @@ struct verdict {
 void check_redis(struct run *run, struct verdict *v);
 /* When they have ended. */
 void check_history(struct run *run, struct verdict *v);
-
-#endif

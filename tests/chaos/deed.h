@@ -11,8 +11,7 @@
  *     E <id> <who> <pid> <us> <ending>     it is about to say how the job ended; '.': done
  *
  * who: "<worker>.<n>", the n-th process of that worker; us: monotonic. */
-#ifndef TESTS_CHAOS_DEED_H
-#define TESTS_CHAOS_DEED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ void deed_open(void);
 void deed_begin(struct deed *d, const char *id, const char *text, const char *who);
 /* Notes the end and returns it. */
 char deed_end(const struct deed *d);
-
-#endif

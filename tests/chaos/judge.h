@@ -1,7 +1,6 @@
 /* Between the parts of the checker: what is known of a run, and what happened to each start of a job in it. history.c reads it, limits.c holds
  * it against the limits, checker.c asks the rest. */
-#ifndef TESTS_CHAOS_JUDGE_H
-#define TESTS_CHAOS_JUDGE_H
+#pragma once
 
 #include "tests/chaos/checker.h"
 #include "tests/test.h"
@@ -78,5 +77,3 @@ void judge_check_traces(struct judge *j);
 void judge_check_limits(struct judge *j);
 /* The product's own judge, which knows all rules. */
 void judge_check_verify(struct judge *j);
-
-#endif

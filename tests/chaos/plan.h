@@ -1,8 +1,7 @@
 /* The plan of a chaos run: its jobs, how they come in, what people do meanwhile, and the faults. All of it is
  * chosen by the seed and the time alone, so every process of the run makes the same plan for itself. What
  * happens between those choices is up to the machine. */
-#ifndef TESTS_CHAOS_PLAN_H
-#define TESTS_CHAOS_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -185,5 +184,3 @@ int plan_number(const struct plan *p, const char *id);
 void plan_batch_name(int batch, char name[PLAN_BATCH_SIZE]);
 /* The args of a job as JSON. */
 void plan_args(const struct planned_job *job, char args[40]);
-
-#endif

@@ -1,8 +1,7 @@
 /* A chaos run: a Redis that keeps all (appendfsync always) with a clock of its own, workers, producers and an
  * operator; they are started again when they end. Load and faults go by the plan. Then all faults end, and
  * what is left has to finish. What happened is written down here and in the run's folder, for the checker. */
-#ifndef TESTS_CHAOS_RUN_H
-#define TESTS_CHAOS_RUN_H
+#pragma once
 
 #include "tests/chaos/plan.h"
 #include "tests/server.h"
@@ -92,5 +91,3 @@ void run_start_endpoint(struct run *run);
 void faults_go_on(struct run *run, int64_t now_us);
 /* Some have not ended. */
 bool faults_last(const struct run *run);
-
-#endif

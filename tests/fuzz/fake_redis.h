@@ -1,7 +1,6 @@
 /* A Redis that is none: what a client asks is answered by a function of the target. It stands in for
  * redis_call and the calls of a pipeline, by the linker's --wrap. */
-#ifndef TESTS_FUZZ_FAKE_REDIS_H
-#define TESTS_FUZZ_FAKE_REDIS_H
+#pragma once
 
 #include <hiredis/hiredis.h>
 
@@ -22,5 +21,3 @@ struct span fake_word(const struct args *asked, size_t i);
  *
  * Reads one and moves *at on; NULL: there is no more. */
 struct redisReply *fake_read(const char **at, const char *end);
-
-#endif

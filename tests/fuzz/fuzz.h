@@ -1,8 +1,7 @@
 /* Fuzz targets: what reads bytes that others wrote. Each takes any bytes and must not crash, hang or leak; a
  * property that must hold is checked with must_hold(). `make fuzz` builds one program of each with libFuzzer;
  * tests/test_fuzz.c runs the kept corpora, tests/fuzz/corpus/<target>/, as plain tests. */
-#ifndef TESTS_FUZZ_FUZZ_H
-#define TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ static inline void fuzz_touch(const void *at, size_t len)
         sum += ((const unsigned char *)at)[i];
     __asm__ volatile("" ::"r"(sum));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* An algorithm behind gates: what each must do, and what several need. A new one is a C file with its struct
  * algorithm_ops, its name in enum algorithm and its row in algorithms.c; and a Lua file with its row in rules.lua. */
-#ifndef THROTTLE_ALGORITHM_ALGORITHM_H
-#define THROTTLE_ALGORITHM_ALGORITHM_H
+#pragma once
 
 #include "core/error.h"
 #include "core/number.h"
@@ -56,5 +55,3 @@ int64_t first_word_last(const struct gate *g);
 void first_word_step_back(struct gate *g, int64_t us);
 /* Returns us, or GATE_NEVER when that is beyond all time. */
 int64_t time_or_never(__int128 us);
-
-#endif

@@ -1,8 +1,7 @@
 /* Windows that turn by the clocks of a place: its days, its weeks from Monday, its months; in days of 23 and 25 hours too.
  *
  * A window begins when local clocks first show its beginning or a later time, and lasts until the next one begins. */
-#ifndef THROTTLE_ALGORITHM_CALENDAR_H
-#define THROTTLE_ALGORITHM_CALENDAR_H
+#pragma once
 
 #include "throttle/algorithm/state.h"
 
@@ -19,5 +18,3 @@ const char *calendar_unit(int64_t period_us);
 int64_t calendar_shortest(const struct rule *rule);
 /* Returns what is added to UTC at that time, both in seconds. */
 int zone_rule_offset(const struct zone_rule *zone, int64_t at_s);
-
-#endif

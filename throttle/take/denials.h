@@ -4,8 +4,7 @@
  *
  * Bounded: a table of DENIALS_MOST entries in sets of four, of which the one that ends first makes room. A
  * question whose texts are longer than DENIAL_TEXT_SIZE is not remembered. For one thread. */
-#ifndef THROTTLE_TAKE_DENIALS_H
-#define THROTTLE_TAKE_DENIALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ bool denials_find(const struct denials *d, const struct question *q, int64_t now
 /* Remembers an answer that is a denial. asked_us: a time before Redis was asked. */
 void denials_keep(struct denials *d, const struct question *q, int64_t asked_us,
                   const struct weir_take *take);
-
-#endif

@@ -1,7 +1,6 @@
 /* Slots for callers of any kind: take.lua's request and answer. One call asks for many, each of its own
  * limit. */
-#ifndef THROTTLE_TAKE_TAKE_H
-#define THROTTLE_TAKE_TAKE_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -79,5 +78,3 @@ WEIR_CHECKED int take_on_lease(struct weir *w, const char *target, int64_t cost,
 
 /* Redis is away: what a caller who would rather have that than an error is answered. */
 void take_assume(bool allowed, struct weir_take *out);
-
-#endif

@@ -39,8 +39,7 @@
  * - Where lines are missing, what was in flight had ended by then; the starts among them are not known.
  * - Clocks of machines differ by milliseconds: a handler may start before its slot, by up to
  * VERIFY_CLOCKS_US. */
-#ifndef THROTTLE_VERIFY_VERIFY_H
-#define THROTTLE_VERIFY_VERIFY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,5 +140,3 @@ WEIR_CHECKED int verify_read(struct verify *v, const char *path, size_t *torn_li
 /* Replays what was read. WEIR_EINTERNAL: out of memory. What was found is no failure: see v->violations of
  * slots; v->crowded, v->before_slot and v->after_slot of starts. */
 WEIR_CHECKED int verify_replay(struct verify *v, struct error *e);
-
-#endif

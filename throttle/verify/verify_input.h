@@ -1,8 +1,7 @@
 /* What verify has read, and the parts of it that its own files share: verify.c reads lines, verify_input.c
  * keeps texts and rules once, verify_replay.c orders starts and collects figures, verify_gate.c replays one
  * gate. */
-#ifndef THROTTLE_VERIFY_VERIFY_INPUT_H
-#define THROTTLE_VERIFY_VERIFY_INPUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -119,5 +118,3 @@ const struct input_rule *event_rule(const struct verify_input *input, const stru
 /* Replays all events of one gate; reorders them. */
 WEIR_CHECKED int gate_replay(const struct verify_input *input, struct event *events, size_t n,
                              struct verify_use *use, struct broken_list *broken, struct error *e);
-
-#endif

@@ -3,8 +3,7 @@
  * How long an answer was on its way is not known, but the quickest of the last seconds hardly was. An answer
  * that comes seconds late says nothing new of the clock: its request was sent before Redis wrote its time, so
  * only where even that does not fit was the clock set back. */
-#ifndef WORKER_MIND_DISTANCE_H
-#define WORKER_MIND_DISTANCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ int64_t distance_lead(const struct distance *d);
 int64_t distance_far(const struct distance *d);
 /* Returns how long an answer takes at present, with what Redis is busy with; 0: Redis is near. */
 int64_t distance_at_present(const struct distance *d);
-
-#endif

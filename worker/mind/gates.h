@@ -1,6 +1,5 @@
 /* The gates that jobs of some queues wait for, as claims have answered. */
-#ifndef WORKER_MIND_GATES_H
-#define WORKER_MIND_GATES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ void gates_adapt(struct gates *g, int widest, int64_t now_us);
 int64_t gate_wait_end(const struct wait *wait);
 /* Compares as memcmp, the shorter one first. */
 int name_compare(struct span name, const char *other);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of the mind call of each other. */
-#ifndef WORKER_MIND_INSIDE_H
-#define WORKER_MIND_INSIDE_H
+#pragma once
 
 #include "core/number.h"
 #include "worker/mind/mind.h"
@@ -82,5 +81,3 @@ void polls_draw(struct mind *m);
 /* Returns how much earlier the heartbeat or the poll goes when the other does, as most of what they cost Redis is to wake up; 0 on duty, or as
  * the second. */
 int64_t polls_along(const struct mind *m);
-
-#endif

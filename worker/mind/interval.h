@@ -3,8 +3,7 @@
  * do not ask in step.
  *
  * draw: at random, 0 to below 1. */
-#ifndef WORKER_MIND_INTERVAL_H
-#define WORKER_MIND_INTERVAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@
 int64_t interval_of_polls(int64_t workers, double draw);
 /* Returns how long it is to the next heartbeat: at least four go in a lease. */
 int64_t interval_of_beats(int64_t lease_us, double draw);
-
-#endif

@@ -16,8 +16,7 @@
  *   alone.c     alone                      jobs that run alone
  *   polls.c     polls                      how long to wait where nothing calls
  *   distance.c, interval.c, wide.c         how far away Redis is; intervals; which of several queues */
-#ifndef WORKER_MIND_MIND_H
-#define WORKER_MIND_MIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -282,5 +281,3 @@ int room_release(struct mind *m, int64_t now);
 void polls_hear(struct mind *m, int64_t workers);
 /* True when others look after its queues, as far as it knows. */
 bool polls_is_off_duty(const struct mind *m);
-
-#endif

@@ -11,8 +11,7 @@
  * the queues that wait at a gate one is served every 0.4 s, and each queue where something waits every few seconds.
  *
  * Times are monotonic, in us. */
-#ifndef WORKER_MIND_WIDE_H
-#define WORKER_MIND_WIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -78,5 +77,3 @@ int64_t wide_oldest(struct wide *w);
 /* Return how many queues there are, and the names of some: `most` at most from the first-th on, in no order that means anything. */
 int wide_count(const struct wide *w);
 int wide_page(const struct wide *w, int first, const char *names[], int most);
-
-#endif

@@ -4,8 +4,7 @@
  *   gates.c      gates            the gates, by name
  *   wide_pick.c  picks, asks      what the next claim names
  *   wide_hear.c                   what its answer changes */
-#ifndef WORKER_MIND_WIDE_INSIDE_H
-#define WORKER_MIND_WIDE_INSIDE_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -74,5 +73,3 @@ void wide_due_now(struct wide *w, struct queue *q);
 int64_t wide_due_time(const struct queue *q);
 /* Cuts the next word off a text, and returns it; empty: there is none. */
 struct span wide_next_word(struct span *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Joining: registers the worker with Redis. */
-#ifndef WORKER_PARTITION_ADOPT_H
-#define WORKER_PARTITION_ADOPT_H
+#pragma once
 
 #include "core/redis/link.h"
 #include "worker/partition/session.h"
@@ -21,5 +20,3 @@ WEIR_CHECKED int adoption_describe(struct partition *p, struct error *e);
 void adoption_begin_anew(struct partition *p);
 void adoption_ask(struct partition *p, int64_t now);
 extern const struct link_events partition_link_events;
-
-#endif

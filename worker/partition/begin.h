@@ -1,6 +1,5 @@
 /* Tasks of the loop begin at their start time. */
-#ifndef WORKER_PARTITION_BEGIN_H
-#define WORKER_PARTITION_BEGIN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void begin_near(struct worker *w, int64_t near_us);
 void begin_tasks(struct worker *w);
 /* Hears that a task of the loop has ended; on any thread. */
 void begin_task_ended(struct task *task);
-
-#endif

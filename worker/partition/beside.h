@@ -1,6 +1,5 @@
 /* Claims that no turn makes: beside one, and behind the peek. */
-#ifndef WORKER_PARTITION_BESIDE_H
-#define WORKER_PARTITION_BESIDE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ void beside_claim(struct partition *p, struct claim_call *call);
 bool beside_stand(struct partition *p, struct args *a);
 /* Hears the answer to the claim that stood; NULL: it was lost. */
 void beside_hear_standing(struct partition *p, const struct redisReply *reply);
-
-#endif

@@ -1,6 +1,5 @@
 /* Claiming: a claim is sent as the mind asks, and its jobs are run. */
-#ifndef WORKER_PARTITION_CLAIM_H
-#define WORKER_PARTITION_CLAIM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ void claiming_log_waiting(struct partition *p);
 /* Runs jobs, and empties the list. With so many executors, the answer may have come so late that others have got them: those beyond go
  * back, of the ones with a slot, or of all. All go back where none may begin. */
 void claiming_run_jobs(struct partition *p, int executors, bool all, struct task_list *tasks);
-
-#endif

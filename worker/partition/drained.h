@@ -1,6 +1,5 @@
 /* Is anything left, of a worker that drains? */
-#ifndef WORKER_PARTITION_DRAINED_H
-#define WORKER_PARTITION_DRAINED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ struct draining {
 
 /* Asks whether anything is left. If not, the worker leaves. */
 void drained_ask(struct partition *p, struct args *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* The executors of the worker: what minds are told of them, and what minds have them do. */
-#ifndef WORKER_PARTITION_EXECUTORS_H
-#define WORKER_PARTITION_EXECUTORS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ void worker_draw_near(struct worker *w, int64_t now);
 void executors_recall(struct partition *p);
 /* Gives prefetched jobs back that have waited for too long. */
 void worker_give_back_stuck(struct worker *w, int64_t now);
-
-#endif

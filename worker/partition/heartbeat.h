@@ -1,6 +1,5 @@
 /* The heartbeat: renews the lease, and takes back what silent workers held. */
-#ifndef WORKER_PARTITION_HEARTBEAT_H
-#define WORKER_PARTITION_HEARTBEAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ struct heartbeat {
 };
 
 void heartbeat_send(struct partition *p, struct args *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* Leaving: nothing is left here, and Redis is told. */
-#ifndef WORKER_PARTITION_LEAVE_H
-#define WORKER_PARTITION_LEAVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ void leaving_begin(struct partition *p);
 bool leaving_if_done(struct partition *p);
 /* Writes the request by which it leaves: all that is leased to it goes back. */
 void leaving_write(struct partition *p, struct args *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* The limits of the worker's types, as they were at the last heartbeat: its answer says whether they have changed. */
-#ifndef WORKER_PARTITION_LIMITS_H
-#define WORKER_PARTITION_LIMITS_H
+#pragma once
 
 #include "core/script/args.h"
 #include "queue/limits/known.h"
@@ -24,5 +23,3 @@ void limits_hear_revision(struct partition *p, struct span newest);
 bool limits_must_learn(const struct partition *p);
 /* Asks for the next page of what has changed. */
 void limits_learn(struct partition *p, struct args *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which queues there are, of a worker that serves patterns. */
-#ifndef WORKER_PARTITION_MATCH_H
-#define WORKER_PARTITION_MATCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ void match_ask(struct partition *p, struct args *a);
 /* Hears the answer to match_request(): hands its page to hear(). */
 void match_hear(struct partition *p, const struct redisReply *reply,
                 void (*hear)(struct partition *p, const struct matched *page));
-
-#endif

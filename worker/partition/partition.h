@@ -27,8 +27,7 @@
  *   reasons.c     reasons         why the scheduler runs
  *   begin.c                       start times of tasks on the loop, of the process
  *   parts/waking.c waking         blocking commands of an idle worker */
-#ifndef WORKER_PARTITION_PARTITION_H
-#define WORKER_PARTITION_PARTITION_H
+#pragma once
 
 #include "core/redis/link.h"
 #include "worker/mind/mind.h"
@@ -101,5 +100,3 @@ void partition_free(struct partition *p);
 
 /* turn.c: opens the scheduler's watchers, before the loop runs. */
 void turn_open(struct partition *p);
-
-#endif

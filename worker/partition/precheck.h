@@ -1,6 +1,5 @@
 /* Before the first job: is this a Redis to run on, and does it let us? */
-#ifndef WORKER_PARTITION_PRECHECK_H
-#define WORKER_PARTITION_PRECHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ bool precheck_passes(struct partition *p);
 void precheck_tell_settings(struct partition *p);
 /* Asks once a minute (once a lease, where that is shorter) whether the settings have become wrong. */
 void precheck_again(struct partition *p, struct args *a, int64_t now);
-
-#endif

@@ -1,7 +1,6 @@
 /* Why the scheduler (turn.c) runs. A file that changes what it decides by leaves a reason here, which wakes
  * it. All functions are for the loop's thread. */
-#ifndef WORKER_PARTITION_REASONS_H
-#define WORKER_PARTITION_REASONS_H
+#pragma once
 
 #include <ev.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ void partition_claim_soon(struct partition *p, bool held);
 void partition_recall_soon(struct partition *p);
 /* True when a recall was asked for; then it is no longer. */
 bool reasons_take_recall(struct partition *p);
-
-#endif

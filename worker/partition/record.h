@@ -1,6 +1,5 @@
 /* Recording: what happens here is counted, and sent with a turn that goes anyway. */
-#ifndef WORKER_PARTITION_RECORD_H
-#define WORKER_PARTITION_RECORD_H
+#pragma once
 
 #include "queue/turn/turn.h"
 #include "worker/parts/counts.h"
@@ -25,5 +24,3 @@ void task_count_end(struct task *task);
 void task_count_start(struct task *task);
 /* Sends what was counted when it is time for it; at_once: all of it. */
 void recording_send(struct partition *p, struct args *a, int64_t now, bool at_once);
-
-#endif

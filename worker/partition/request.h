@@ -1,7 +1,6 @@
 /* Requests to Redis and their answers, as all files of the worker send and count them; and what it
  * means that Redis refuses one. */
-#ifndef WORKER_PARTITION_REQUEST_H
-#define WORKER_PARTITION_REQUEST_H
+#pragma once
 
 #include "core/redis/link.h"
 
@@ -21,5 +20,3 @@ void request_refused(struct partition *p, const struct error *e);
 void request_log_fault(struct partition *p, struct span wrong);
 /* Notes that an answer is good: the next error is logged even if it is the same as the last. */
 void request_accepted(struct partition *p);
-
-#endif

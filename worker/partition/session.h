@@ -1,6 +1,5 @@
 /* What the worker is to Redis: its id and its lease, and what it knows of the data there. */
-#ifndef WORKER_PARTITION_SESSION_H
-#define WORKER_PARTITION_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ bool session_hear_data(struct partition *p, const struct adopt *adopt);
 /* Ends the worker when a login, permission or setting is refused before anything has worked: that is not an outage but a mistake, and so
  * are data that this version cannot read. */
 bool session_is_hopeless(struct partition *p, const struct error *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Settling: jobs that have ended are reported to Redis. */
-#ifndef WORKER_PARTITION_SETTLE_H
-#define WORKER_PARTITION_SETTLE_H
+#pragma once
 
 #include "core/script/args.h"
 #include "worker/parts/batches.h"
@@ -53,5 +52,3 @@ void settling_again(struct partition *p);
 /* True when nothing of it runs, waits, is to be settled here or is on its way beside a turn; and the same of all partitions. */
 bool settling_is_idle(const struct partition *p);
 bool worker_is_idle(const struct worker *w);
-
-#endif

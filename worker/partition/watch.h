@@ -1,6 +1,5 @@
 /* Watching what runs. */
-#ifndef WORKER_PARTITION_WATCH_H
-#define WORKER_PARTITION_WATCH_H
+#pragma once
 
 #include "queue/job/job.h"
 #include "worker/way/task.h"
@@ -24,5 +23,3 @@ void worker_ask_all(struct worker *w, enum task_asked why);
 /* Ends, after the loop, what still runs when a stop was forced: commands by TERM, already sent, and KILL. A C function cannot be stopped:
  * its thread, and what that uses, end with the process. Returns whether one runs. */
 bool worker_end_running(struct worker *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* Which batches have jobs in this worker, and how many: when the last of them ends here, somebody may wait
  * for it. All functions are for the worker's loop. */
-#ifndef WORKER_PARTS_BATCHES_H
-#define WORKER_PARTS_BATCHES_H
+#pragma once
 
 #include "worker/way/task.h"
 
@@ -15,5 +14,3 @@ void batches_enter(struct batches *batches, struct task *task);
 /* Takes out a task that has ended or goes back. True: it was the last one of its batch in this worker. */
 bool batches_leave(struct batches *batches, struct task *task);
 void batches_free(struct batches *batches);
-
-#endif

@@ -1,7 +1,6 @@
 /* What happened in a partition since it was last recorded: of each type, and at each limit that holds types. Numbers only; it
  * knows neither tasks nor Redis. Where memory is short, less is counted. */
-#ifndef WORKER_PARTS_COUNTS_H
-#define WORKER_PARTS_COUNTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void counts_back(struct counts *c, int type, enum record_back why, int64_t slots
 /* Adds rows for record_request, some hundred counts at most, and forgets them. names: of the types. Afterwards `some` says whether
  * there are more. */
 void counts_write(struct counts *c, const char *const *names, struct args *a);
-
-#endif

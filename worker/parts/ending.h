@@ -1,6 +1,5 @@
 /* How the worker ends: who asks for it, and what weir_worker_run returns. stop.c does what is asked for. */
-#ifndef WORKER_PARTS_ENDING_H
-#define WORKER_PARTS_ENDING_H
+#pragma once
 
 #include <ev.h>
 #include <stdatomic.h>
@@ -44,5 +43,3 @@ void worker_fail_and_stop(struct worker *w, const struct error *why);
 void worker_end_loop(struct worker *w);
 /* Ends the loop with a failure; the process must end at once. */
 void worker_end_now(struct worker *w, const struct error *why);
-
-#endif

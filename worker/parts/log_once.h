@@ -1,6 +1,5 @@
 /* Lines that are logged once, however often they come up. */
-#ifndef WORKER_PARTS_LOG_ONCE_H
-#define WORKER_PARTS_LOG_ONCE_H
+#pragma once
 
 #include "core/log/log.h"
 
@@ -14,5 +13,3 @@ struct log_once {
  * lines, none is new. */
 void log_once(struct log_once *once, enum log_level level, const char *fmt, ...) WEIR_PRINTF(3, 4);
 void log_once_free(struct log_once *once);
-
-#endif

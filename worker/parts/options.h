@@ -1,6 +1,5 @@
 /* A worker's options: read, checked, defaults put in. Nothing changes them afterwards. */
-#ifndef WORKER_PARTS_OPTIONS_H
-#define WORKER_PARTS_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ WEIR_CHECKED int options_add_type(struct options *o, const char *types, const st
 /* Gives each handler the options of its type. Types and patterns that have options become words of the handler whose pattern takes them. */
 WEIR_CHECKED int options_spread(const struct options *o, struct handlers *handlers, struct error *e);
 void options_free(struct options *o);
-
-#endif

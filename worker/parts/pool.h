@@ -11,8 +11,7 @@
  * holds it; it is freed when the handler lets go.
  *
  * All functions are for the worker's loop, but for pool_end; on_finished is called on any thread. */
-#ifndef WORKER_PARTS_POOL_H
-#define WORKER_PARTS_POOL_H
+#pragma once
 
 #include "worker/way/handler.h"
 #include "worker/way/task.h"
@@ -72,5 +71,3 @@ struct pool_load {
 struct pool_load pool_load(struct pool *pool);
 /* Counts the prefetched tasks of a partition. */
 int pool_prefetched(struct pool *pool, const struct conditions *of);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the partitions of a worker share: the loop, the executors and the handlers of its process. worker.c makes
  * it, and frees it. */
-#ifndef WORKER_PARTS_SHARED_H
-#define WORKER_PARTS_SHARED_H
+#pragma once
 
 #include <ev.h>
 #include <stdatomic.h>
@@ -53,5 +52,3 @@ struct worker {
     atomic_int partition_count; /* written by the loop; guard.c reads it on a thread of its own */
     int partitions_found;       /* that the namespace has, as partition/adopt.c has heard */
 };
-
-#endif

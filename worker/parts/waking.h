@@ -19,8 +19,7 @@
  * bell.
  *
  * All are hints: a lost one costs latency until the worker polls, never a job. */
-#ifndef WORKER_PARTS_WAKING_H
-#define WORKER_PARTS_WAKING_H
+#pragma once
 
 #include "core/redis/redis.h"
 #include "queue/turn/turn.h"
@@ -57,5 +56,3 @@ void waking_pause(struct waking *w, const struct span *queues, size_t count);
 /* Begins to wait, as the worker goes idle: on duty for the bell and the queues, else to be called as a spare. */
 void waking_wait(struct waking *w, bool on_duty);
 void waking_free(struct waking *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* libcurl on the worker's loop, by its multi interface: it names the sockets and the time that it waits for, and is called when one comes. It is
  * loaded when a type needs it: with it, starting the program takes three times as long. */
-#ifndef WORKER_WAY_CURL_LOOP_H
-#define WORKER_WAY_CURL_LOOP_H
+#pragma once
 
 #include <curl/curl.h>
 #include <ev.h>
@@ -54,5 +53,3 @@ bool curl_loop_open(struct curl_loop *l, struct ev_loop *loop,
                     void (*on_completed)(void *request, CURLcode code));
 /* Closes it; no handle is left in it. */
 void curl_loop_close(struct curl_loop *l);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A worker names words: types, and patterns as mail.* and *. A type that is no word gets a handler when its first job comes: a copy of that of the longest
  * pattern that stands for it. */
-#ifndef WORKER_WAY_HANDLER_H
-#define WORKER_WAY_HANDLER_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -126,5 +125,3 @@ struct task *handler_current(void);
 void handler_start(struct task *task);
 /* Hears how a task has ended, on the loop: a handler that could not be called rests. */
 void handler_hear_end(const struct task *task);
-
-#endif

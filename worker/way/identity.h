@@ -1,6 +1,5 @@
 /* identity: what tells an endpoint who calls it: headers of a file, and a signature by the secrets of another. */
-#ifndef WORKER_WAY_IDENTITY_H
-#define WORKER_WAY_IDENTITY_H
+#pragma once
 
 #include "core/error.h"
 #include "queue/job/job.h"
@@ -18,5 +17,3 @@ WEIR_CHECKED int identity_read(struct identity *i, const char *headers, const ch
 /* Writes "t=SECONDS,v1=HEX", with a v1 for each secret: the HMAC-SHA-256 of "SECONDS.body". */
 WEIR_CHECKED int identity_sign(const struct identity *i, int64_t at_s, struct span body,
                                char signature[SIGNATURE_SIZE], struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* --pipe: children that stay and take jobs line by line (worker/way/pipe.c). */
-#ifndef WORKER_WAY_PIPE_H
-#define WORKER_WAY_PIPE_H
+#pragma once
 
 #include "worker/way/handler.h"
 
@@ -10,5 +9,3 @@
  * and command_split. */
 WEIR_CHECKED int pipe_add(struct handlers *h, const char *type, const char *command, int in_flight,
                           struct error *e);
-
-#endif

@@ -4,8 +4,7 @@
  * Nothing here waits. What is sent is buffered until the child reads it. A child that closes its input or
  * output has a moment to end by itself, and is then ended. Its process group ends with it, and it ends with
  * the worker, even one that is killed (core/spawn.h). */
-#ifndef WORKER_WAY_PIPE_CHILD_H
-#define WORKER_WAY_PIPE_CHILD_H
+#pragma once
 
 #include <ev.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ bool child_was_terminated(const struct child *c);
 /* Waits for the end of the child until that time, for when the loop does not run any more. true: it has ended. */
 bool child_wait(struct child *c, int64_t until_us);
 int child_pid(const struct child *c);
-
-#endif

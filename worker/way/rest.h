@@ -2,8 +2,7 @@
  * begins when the program cannot be started, or when a child dies before it has answered. It is 0.1 s at first, and
  * twice as long each time until the handler works again; up to half of that is left off at random, so that workers
  * do not try together. */
-#ifndef WORKER_WAY_REST_H
-#define WORKER_WAY_REST_H
+#pragma once
 
 #include <ev.h>
 #include <stdatomic.h>
@@ -30,5 +29,3 @@ void runner_rest(struct runner *runner, double most_s);
 bool runner_rests(const struct runner *runner);
 /* Notes that the handler works: the next rest is a short one. On any thread. */
 void runner_works(struct runner *runner);
-
-#endif

@@ -1,6 +1,5 @@
 /* A task: a leased job in this process, from the claim that granted it until the settle that ended it. */
-#ifndef WORKER_WAY_TASK_H
-#define WORKER_WAY_TASK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -110,5 +109,3 @@ struct task *task_list_pop(struct task_list *list);
 /* Moves all of from to the end of to. */
 void task_list_append(struct task_list *to, struct task_list *from);
 void task_list_free(struct task_list *list);
-
-#endif

@@ -19,8 +19,7 @@
  * Lines are collected and written whole. What cannot be written (a full disk, a pipe that nobody reads) is
  * kept, up to 1 MiB of it; then lines are lost. No job waits for that. A file that cannot grow at all has the
  * line that says so in the place of its last one. Thread-safe. */
-#ifndef WORKER_WAY_TRACE_H
-#define WORKER_WAY_TRACE_H
+#pragma once
 
 #include "core/error.h"
 #include "worker/way/task.h"
@@ -40,5 +39,3 @@ void trace_lapsed(struct trace *trace, int64_t boot_us);
 /* Writes what was collected, as far as that is possible now. */
 void trace_flush(struct trace *trace);
 void trace_close(struct trace *trace);
-
-#endif

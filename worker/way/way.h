@@ -14,8 +14,7 @@
  *
  * A slot is spent by a handler that was called, and by nothing else. task_call() decides that it is, and
  * task_uncall() that it was not; whatever the end of a task, it gives its slots back unless it was called. */
-#ifndef WORKER_WAY_WAY_H
-#define WORKER_WAY_WAY_H
+#pragma once
 
 #include "worker/way/handler.h"
 
@@ -62,5 +61,3 @@ WEIR_CHECKED int function_add(struct handlers *h, const char *type, weir_handler
 WEIR_CHECKED int async_add(struct handlers *h, const char *type, weir_async_handler *call, void *arg,
                            struct error *e);
 WEIR_CHECKED int command_add(struct handlers *h, const char *type, const char *command, struct error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a C handler sees of its job: behind the functions weir_job_*() of weir.h. */
-#ifndef WORKER_WAY_WEIR_JOB_H
-#define WORKER_WAY_WEIR_JOB_H
+#pragma once
 
 #include "worker/way/task.h"
 
@@ -32,5 +31,3 @@ void task_enqueued(const struct task *task, char text[ENQUEUED_SIZE]);
 /* Writes a job as JSON with what Weir knows of it: front is the beginning, "{" and members, and the rest of the body is returned. A member
  * that the body has itself is left out; when nothing is to be said, front is "". attempt: says that too. */
 struct span task_front(const struct task *task, bool attempt, char front[FRONT_SIZE]);
-
-#endif
