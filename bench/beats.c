@@ -15,12 +15,14 @@
 #define WARM_UP 25
 #define SAMPLES 8192
 
+/* How long beats took that were received; in memory that processes share. */
 struct samples {
     atomic_int count;
     int64_t us[SAMPLES];
 };
 
-void beats_receive(struct samples *samples, const char *sent)
+/* Notes that what was sent at that time has been received. */
+static void receive_beat(struct samples *samples, const char *sent)
 {
     int64_t us = clock_mono_us() - atoll(sent);
     int i = atomic_fetch_add(&samples->count, 1);
@@ -80,25 +82,6 @@ static void send_beats(struct beats *beats, struct samples *samples,
 
 /* ---- To a process of its own */
 
-void beats_between(struct beats *beats, void (*send)(struct weir *w, const char *time),
-                   void (*receive)(struct samples *samples))
-{
-    struct samples *samples = new_samples(beats);
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        setpgid(0, 0);
-        receive(samples);
-        _exit(1);
-    }
-    if (pid < 0)
-        fail("cannot fork");
-    send_beats(beats, samples, send, NULL);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-}
-
 static void receive_bare(struct samples *samples)
 {
     for (;;) {
@@ -106,7 +89,7 @@ static void receive_bare(struct samples *samples)
             server_reply(&bench.server, "BLMOVE", "bare", "taken", "RIGHT", "LEFT", "4", NULL);
 
         if (reply->type == REDIS_REPLY_STRING)
-            beats_receive(samples, reply->str);
+            receive_beat(samples, reply->str);
         freeReplyObject(reply);
     }
 }
@@ -119,14 +102,27 @@ static void send_bare(struct weir *w, const char *time)
 
 void beats_bare(struct beats *beats)
 {
-    beats_between(beats, send_bare, receive_bare);
+    struct samples *samples = new_samples(beats);
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setpgid(0, 0);
+        receive_bare(samples);
+        _exit(1);
+    }
+    if (pid < 0)
+        fail("cannot fork");
+    send_beats(beats, samples, send_bare, NULL);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
 }
 
 /* ---- To a worker */
 
 static int handle(struct weir_job *job, void *arg)
 {
-    beats_receive(arg, weir_job_args(job));
+    receive_beat(arg, weir_job_args(job));
     return WEIR_DONE;
 }
 

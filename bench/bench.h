@@ -2,12 +2,12 @@
  * machine that is shared or slow moves both.
  *
  *   main.c        options, the order of the groups, the end
- *   report.c      the figures: what is required, what was measured; table and JSON
+ *   report.c      the figures: what is required, what was measured
  *   server.c      a private redis-server; crew.c: worker processes, forked
- *   ceiling.c     raw pipelined RPUSH, a minimal Lua script, turns
+ *   ceiling.c     raw pipelined RPUSH, a minimal Lua script
  *   turns.c       the scripts without a worker around them
  *   beats.c       what is sent at a steady pace
- *   throughput.c  latency.c  sparse.c  memory.c  bytes.c  pace.c  behind.c  growth.c  keys.c  take.c  unique.c  handlers.c
+ *   throughput.c  latency.c  memory.c  bytes.c  pace.c  behind.c  growth.c  keys.c  take.c  unique.c  handlers.c
  *   tls.c  far.c  idle.c  look.c: the groups
  *   large.c       the large namespace of the last one
  *
@@ -44,7 +44,7 @@ struct result {
 };
 
 extern struct bench {
-    bool quick, json;
+    bool quick;
     struct server server; /* without AOF */
     char command[512];    /* build/weir */
     char redis_version[32];
@@ -121,9 +121,8 @@ struct speed time_worker(struct server *s, int executors, size_t jobs);
 
 /* ---- ceiling.c */
 
-struct speed ceiling_push(size_t jobs, int one_command);
+struct speed ceiling_push(size_t jobs, int arg);
 struct speed ceiling_lua(size_t jobs, int arg);
-struct speed ceiling_turn(size_t jobs, int limited);
 
 /* ---- pace.c */
 

@@ -1,5 +1,5 @@
-/* What Redis can do at most on this machine now: RPUSH without a library around it, a claim and settle in a
- * dozen lines of Lua, and Weir's own scripts called in a tight loop without executors. */
+/* What Redis can do at most on this machine now: RPUSH without a library around it, and a claim and settle in a
+ * dozen lines of Lua. */
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/turns.h"
 
 #define PUSHES 500 /* values in one write */
 #define WINDOW 3   /* writes under way, so that Redis always has the next one */
@@ -29,8 +28,8 @@ static int dial(void)
     return fd;
 }
 
-/* PUSHES values as that many commands or as one. */
-static char *make_pushes(bool one_command, size_t *len)
+/* PUSHES values, each in a command of its own. */
+static char *make_pushes(size_t *len)
 {
     char value[BODY_BYTES + 1];
     char *text = NULL;
@@ -40,11 +39,8 @@ static char *make_pushes(bool one_command, size_t *len)
         fail("out of memory");
     memset(value, 'x', BODY_BYTES);
     value[BODY_BYTES] = '\0';
-    for (int i = 0; i < PUSHES; i++) {
-        if (i == 0 || !one_command)
-            fprintf(f, "*%d\r\n$5\r\nRPUSH\r\n$7\r\nceiling\r\n", one_command ? 2 + PUSHES : 3);
-        fprintf(f, "$%d\r\n%s\r\n", BODY_BYTES, value);
-    }
+    for (int i = 0; i < PUSHES; i++)
+        fprintf(f, "*3\r\n$5\r\nRPUSH\r\n$7\r\nceiling\r\n$%d\r\n%s\r\n", BODY_BYTES, value);
     if (fclose(f) != 0)
         fail("out of memory");
     return text;
@@ -78,20 +74,21 @@ static void read_answers(int fd, long *under_way, long most)
     }
 }
 
-struct speed ceiling_push(size_t jobs, int one_command)
+struct speed ceiling_push(size_t jobs, int arg)
 {
-    long answers = one_command ? 1 : PUSHES, under_way = 0;
     struct stopwatch watch;
+    long under_way = 0;
     size_t len;
-    char *pushes = make_pushes(one_command, &len);
+    char *pushes = make_pushes(&len);
     int fd = dial();
 
+    (void)arg;
     empty();
     watch = stopwatch_start(&bench.server);
     for (size_t i = 0; i < jobs / PUSHES; i++) {
         write_all(fd, pushes, len);
-        under_way += answers;
-        read_answers(fd, &under_way, answers * (WINDOW - 1));
+        under_way += PUSHES;
+        read_answers(fd, &under_way, PUSHES * (WINDOW - 1));
     }
     read_answers(fd, &under_way, 0);
     close(fd);
@@ -154,30 +151,4 @@ struct speed ceiling_lua(size_t jobs, int arg)
         bench_check();
     args_free(&a);
     return stopwatch_stop(&bench.server, &watch, jobs);
-}
-
-/* ---- Our own scripts */
-
-struct speed ceiling_turn(size_t jobs, int limited)
-{
-    struct turns turns = {.server = &bench.server,
-                          .type = "noop",
-                          .free = limited ? TURN : 1,
-                          .prefetch = limited ? 0 : TURN - 1,
-                          .chunk = TURN,
-                          .now_us = -1};
-    struct stopwatch watch;
-    struct speed speed;
-
-    prepare(&bench.server, "noop", limited ? NEVER_REACHED : NULL, jobs);
-    turns_begin(&turns);
-    watch = stopwatch_start(&bench.server);
-    do
-        turns_next(&turns);
-    while (turns.claim.lease_count > 0);
-    speed = stopwatch_stop(&bench.server, &watch, jobs);
-    if (turns.started != jobs)
-        fail("claim: %zu of %zu jobs came", turns.started, jobs);
-    turns_free(&turns);
-    return speed;
 }

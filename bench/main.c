@@ -28,7 +28,7 @@ static const struct group {
 };
 #define GROUPS (sizeof groups / sizeof *groups)
 
-static const char usage[] = "usage: weir-bench [--quick] [--json] [--only GROUP[,GROUP]...]\n"
+static const char usage[] = "usage: weir-bench [--quick] [--only GROUP[,GROUP]...]\n"
                             "Measures Weir on a redis-server of its own; about ten minutes, with --quick "
                             "(a tenth of the jobs) two.\n"
                             "A group that compares with another measures that one too. Groups:";
@@ -114,7 +114,6 @@ static int choose(char *names, bool chosen[GROUPS])
 static int read_options(bool chosen[GROUPS], int argc, char **argv)
 {
     static const struct option options[] = {{"quick", no_argument, NULL, 'q'},
-                                            {"json", no_argument, NULL, 'j'},
                                             {"only", required_argument, NULL, 'o'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
@@ -124,8 +123,6 @@ static int read_options(bool chosen[GROUPS], int argc, char **argv)
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (c == 'q')
             bench.quick = true;
-        else if (c == 'j')
-            bench.json = true;
         else if (c == 'o' && choose(optarg, chosen) == 0)
             only = true;
         else if (c == 'h')

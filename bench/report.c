@@ -1,5 +1,4 @@
-/* The figures: one table says what is asked of each, so that rows, JSON and verdicts cannot differ. */
-#include <jansson.h>
+/* The figures: one table says what is asked of each, so that rows and verdicts cannot differ. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +95,6 @@ static double load_now(void)
 
 void report_begin(void)
 {
-    if (bench.json)
-        return;
     printf("%ld processors, load %.2f, redis %s on a unix socket, nothing on disk but where AOF is named, %s "
            "sizes\n\n",
            sysconf(_SC_NPROCESSORS_ONLN), load_now(), bench.redis_version, bench.quick ? "quick" : "full");
@@ -115,55 +112,13 @@ void report(enum figure figure, double value, double base, const char *note, ...
     va_start(rest, note);
     vsnprintf(r->note, sizeof r->note, note, rest);
     va_end(rest);
-    if (!bench.json)
-        print_row(figure, r);
-}
-
-/* ---- JSON */
-
-static json_t *figure_json(enum figure f, const struct result *r)
-{
-    static const char *const betters[] = {
-        [NOTHING] = "none", [HIGHER] = "higher", [LOWER] = "lower", [KEPT] = "kept"};
-    json_t *row =
-        json_pack("{s:s, s:s, s:s, s:f, s:s}", "name", specs[f].name + strspn(specs[f].name, " "), "unit",
-                  specs[f].unit, "better", betters[specs[f].better], "measured", r->value, "note", r->note);
-
-    if (specs[f].better != NOTHING) {
-        json_object_set_new(row, "required", json_real(specs[f].required));
-        json_object_set_new(row, "aim", json_real(specs[f].aim));
-        json_object_set_new(row, "met", json_string(verdict(f, r->value)));
-    }
-    if (r->base > 0) {
-        json_object_set_new(row, "base", json_pack("{s:s, s:f}", "name", specs[f].base, "measured", r->base));
-        json_object_set_new(row, "ratio", json_real(r->value / r->base));
-    }
-    return row;
-}
-
-static void print_json(void)
-{
-    json_t *figures = json_array();
-    json_t *all = json_pack("{s:b, s:{s:I, s:f, s:s}, s:o}", "quick", bench.quick, "machine", "processors",
-                            (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "load", load_now(), "redis",
-                            bench.redis_version, "figures", figures);
-
-    for (enum figure f = 0; f < FIGURES; f++)
-        if (bench.results[f].known)
-            json_array_append_new(figures, figure_json(f, &bench.results[f]));
-    json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-    putchar('\n');
-    json_decref(all);
+    print_row(figure, r);
 }
 
 void report_end(void)
 {
     int asked = 0, met = 0;
 
-    if (bench.json) {
-        print_json();
-        return;
-    }
     for (enum figure f = 0; f < FIGURES; f++)
         if (bench.results[f].known && specs[f].better != NOTHING) {
             asked++;

@@ -153,11 +153,10 @@ static struct speed run_bulk(size_t jobs, int arg)
 
 void bench_bulk(void)
 {
-    static const struct trial trials[] = {{CEILING_PUSH, FIGURES, ceiling_push, false, ""},
-                                          {CEILING_PUSH_MANY, FIGURES, ceiling_push, true, ""},
+    static const struct trial trials[] = {{CEILING_PUSH, FIGURES, ceiling_push, 0, ""},
                                           {BULK_RATE, CEILING_PUSH, run_bulk, 0, ""}};
 
-    measure(trials, 3);
+    measure(trials, 2);
 }
 
 /* ---- In, from a file */
@@ -231,7 +230,7 @@ static struct speed run_lines(size_t lines, int arg)
 void bench_lines(void)
 {
     static const struct trial trials[] = {
-        {CEILING_PUSH, FIGURES, ceiling_push, false, ""},
+        {CEILING_PUSH, FIGURES, ceiling_push, 0, ""},
         {LINES_RATE, CEILING_PUSH, run_lines, 0, "; from its start to its exit"}};
 
     measure(trials, 2);
@@ -296,27 +295,24 @@ static struct speed run_aof(size_t jobs, int executors)
 void bench_run(void)
 {
     static const struct trial trials[] = {{CEILING_LUA, FIGURES, ceiling_lua, 0, ""},
-                                          {CEILING_TURN, CEILING_LUA, ceiling_turn, false, ""},
-                                          {RUN_RATE, CEILING_TURN, run, EXECUTORS, "; 10 executors"}};
+                                          {RUN_RATE, CEILING_LUA, run, EXECUTORS, "; 10 executors"}};
 
-    measure(trials, 3);
+    measure(trials, 2);
 }
 
 void bench_limited(void)
 {
     static const struct trial trials[] = {
         {CEILING_LUA, FIGURES, ceiling_lua, 0, ""},
-        {CEILING_TURN_LIMITED, CEILING_LUA, ceiling_turn, true, ""},
-        {LIMITED_RATE, CEILING_TURN_LIMITED, run, EXECUTORS_LIMITED, "; 512 executors"}};
+        {LIMITED_RATE, CEILING_LUA, run, EXECUTORS_LIMITED, "; 512 executors"}};
 
-    measure(trials, 3);
+    measure(trials, 2);
 }
 
 void bench_aof(void)
 {
     static const struct trial trials[] = {{CEILING_LUA, FIGURES, ceiling_lua, 0, ""},
-                                          {CEILING_TURN, CEILING_LUA, ceiling_turn, false, ""},
-                                          {AOF_RATE, CEILING_TURN, run_aof, EXECUTORS, "; 10 executors"}};
+                                          {AOF_RATE, CEILING_LUA, run_aof, EXECUTORS, "; 10 executors"}};
 
-    measure(trials, 3);
+    measure(trials, 2);
 }
