@@ -20,7 +20,6 @@
 #include <stdint.h>
 
 #include "bench/server.h"
-#include "core/error.h"
 #include "weir.h"
 
 #define PREFIX "weir:{0}:" /* of the default namespace */

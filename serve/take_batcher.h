@@ -4,7 +4,6 @@
  * without Redis. */
 #pragma once
 
-#include "core/redis/redis.h"
 #include "throttle/take/take.h"
 
 struct ev_loop;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/error.h"
-#include "core/redis/redis.h"
 #include "core/redis/watch.h"
 
 /* Sets host and port of *master, and *watch, which is the caller's (watch_free); watch may be NULL, and *watch too, when there is no

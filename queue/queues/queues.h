@@ -2,11 +2,8 @@
  * queue_purge. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "core/client/answer.h"
 #include "queue/limits/rate_request.h"
-#include "throttle/limit.h"
 
 /* Reads all queues by name, an array of {"name", "waiting", "parked", "worker_count", "paused_since": us, as paused.since tells it}; *rows
  * is the caller's, NULL after a failure. Fills w->error on failure, as the others do. */

@@ -1,7 +1,6 @@
 /* Which jobs of a limit start next: coming.lua's answer. */
 #pragma once
 
-#include "core/client/answer.h"
 #include "queue/limits/limits.h"
 
 /* now_us < 0: Redis's time. At most `most` (1 to 50) jobs of a limit, in the order in which they start: *jobs is the caller's, NULL after a failure, a list

@@ -15,7 +15,6 @@
  *   paused_until, held_until (for another job)    us; not there, or not above 0: it is not */
 #pragma once
 
-#include "core/client/answer.h"
 #include "queue/limits/limits.h"
 
 /* Fills such a document from a row of why.lua's gates. Returns its rule, which limits owns, or NULL. */

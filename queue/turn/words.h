@@ -1,7 +1,6 @@
 /* What the requests and replies of a turn have in common. For turn.c and turn_claim.c only. */
 #pragma once
 
-#include "core/client/reply.h"
 #include "queue/turn/turn.h"
 
 static inline void add_names(struct args *a, struct names names)

@@ -21,7 +21,6 @@
  * All are hints: a lost one costs latency until the worker polls, never a job. */
 #pragma once
 
-#include "core/redis/redis.h"
 #include "queue/turn/turn.h"
 
 struct ev_loop;
