@@ -62,8 +62,8 @@ static int wrong_flag(struct cli *cli, const char *action, const char *flag)
 
     find_names(cli->command->actions, flag, names);
     list_names(names, who, sizeof who);
-    return error_set(&cli->error, WEIR_EUSAGE, "%s %s --%s: only %s %s %s it; leave it out", what, action,
-                     flag, what, who, names[1] ? "have" : "has");
+    return cli_usage(cli, "%s %s --%s: only %s %s %s it; leave it out", what, action, flag, what, who,
+                     names[1] ? "have" : "has");
 }
 
 const char *cli_action(const char *word)
@@ -79,20 +79,19 @@ int cli_unknown(struct cli *cli, const char *word)
     find_names(cli->command->actions, NULL, names);
     likely = word ? likely_word(word, names) : NULL;
     if (likely)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; did you mean %s %s?", what, word, what,
-                         likely);
+        return cli_usage(cli, "%s %.60s: unknown; did you mean %s %s?", what, word, what, likely);
     list_names(names, all, sizeof all);
     if (!word)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s: what to do is missing; there are %s", what, all);
-    return error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; there are %s", what, word, all);
+        return cli_usage(cli, "%s: what to do is missing; there are %s", what, all);
+    return cli_usage(cli, "%s %.60s: unknown; there are %s", what, word, all);
 }
 
 int cli_takes(struct cli *cli)
 {
     const char *what = cli->command->name;
 
-    return error_set(&cli->error, WEIR_EUSAGE, "%s %s: takes %s; weir help %s has examples", what,
-                     cli->action->name, cli->action->operands, what);
+    return cli_usage(cli, "%s %s: takes %s; weir help %s has examples", what, cli->action->name,
+                     cli->action->operands, what);
 }
 
 int cli_choose(struct cli *cli, const char *word)
@@ -150,12 +149,11 @@ int cli_log(struct cli *cli, const char *format, const char *level)
     format = flag_or_environment(format, "WEIR_LOG_FORMAT", &of_format);
     level = flag_or_environment(level, "WEIR_LOG", &of_level);
     if (format && !log_set_format(format))
-        return error_set(&cli->error, WEIR_EUSAGE, "%s %s %.60s: unknown word; give logfmt or json",
-                         cli->command->name, of_format, format);
+        return cli_usage(cli, "%s %s %.60s: unknown word; give logfmt or json", cli->command->name, of_format,
+                         format);
     if (level && !log_set_level(level))
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "%s %s %.60s: unknown word; give error, warn, info or debug", cli->command->name,
-                         of_level, level);
+        return cli_usage(cli, "%s %s %.60s: unknown word; give error, warn, info or debug",
+                         cli->command->name, of_level, level);
     return 0;
 }
 

@@ -142,5 +142,7 @@ struct weir *cli_client(struct cli *cli);
 /* Called first, before there are threads, by a command that reads all there is: what it frees it soon needs again, so that is not given
  * back to the kernel, and what it prints leaves in large pieces. */
 void cli_expect_much(void);
+/* Fills cli->error with what is wrong about the words of a command, as a format and its values. Returns WEIR_EUSAGE. */
+#define cli_usage(cli, ...) error_set(&(cli)->error, WEIR_EUSAGE, __VA_ARGS__)
 /* Copies w's error to cli->error and returns its status. */
 int cli_failed(struct cli *cli, const struct weir *w);

@@ -33,7 +33,7 @@ int cli_confirm(struct cli *cli, bool yes, const char *action, const char *what,
     va_end(values);
     if (is_on_terminal())
         return ask(cli, action, text);
-    return error_set(&cli->error, WEIR_EUSAGE,
+    return cli_usage(cli,
                      "%s: would %s, and nobody can be asked here; add --yes, or --dry-run to change nothing",
                      action, text);
 }

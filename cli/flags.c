@@ -89,16 +89,15 @@ static int unknown_flag(struct parser *p, const char *word)
     snprintf(of_tls, sizeof of_tls, "tls-%s", name);
     likely = has_flag(p, of_tls) ? of_tls : likely_word(name, names);
     if (likely)
-        return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s: unknown flag; did you mean --%s?", p->where,
-                         name, likely);
-    return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s: unknown flag; weir help %s lists the flags",
-                     p->where, name, p->cli->command->name);
+        return cli_usage(p->cli, "%s --%s: unknown flag; did you mean --%s?", p->where, name, likely);
+    return cli_usage(p->cli, "%s --%s: unknown flag; weir help %s lists the flags", p->where, name,
+                     p->cli->command->name);
 }
 
 static int unknown_letter(struct parser *p, int letter)
 {
-    return error_set(
-        &p->cli->error, WEIR_EUSAGE,
+    return cli_usage(
+        p->cli,
         "%s -%c: unknown flag; weir help %s lists the flags, and -- stands before an argument that "
         "begins with -",
         p->where, letter, p->cli->command->name);
@@ -106,15 +105,15 @@ static int unknown_letter(struct parser *p, int letter)
 
 static int missing_value(struct parser *p, const char *word)
 {
-    return error_set(&p->cli->error, WEIR_EUSAGE, "%s %s: needs a value; weir help %s says which", p->where,
-                     word, p->cli->command->name);
+    return cli_usage(p->cli, "%s %s: needs a value; weir help %s says which", p->where, word,
+                     p->cli->command->name);
 }
 
 /* As of a shell variable that is not set: nobody means by that what leaving the flag out means. */
 static int empty_value(struct parser *p, const struct flag *f)
 {
-    return error_set(&p->cli->error, WEIR_EUSAGE,
-                     "%s --%s: its value is empty; give one, or leave the flag out", p->where, f->name);
+    return cli_usage(p->cli, "%s --%s: its value is empty; give one, or leave the flag out", p->where,
+                     f->name);
 }
 
 /* Notes a flag of the command's own; those that every command takes stand behind them. */
@@ -141,8 +140,7 @@ static int parse_one(struct parser *p, int found, const char *word)
     if (found == ':')
         return missing_value(p, word);
     if (found == '?' && optopt >= LONG_BASE)
-        return error_set(&p->cli->error, WEIR_EUSAGE,
-                         "%s --%s: takes no value; leave out what stands behind the =", p->where,
+        return cli_usage(p->cli, "%s --%s: takes no value; leave out what stands behind the =", p->where,
                          p->flags[optopt - LONG_BASE]->name);
     if (found == '?' && optopt)
         return unknown_letter(p, optopt);
@@ -409,13 +407,11 @@ static int read_config(struct parser *p, const struct flag *flags, const char *p
 static int obey_common_flags(struct cli *cli, const struct parser *p, const struct given *given)
 {
     if (cli->json && cli->command->logs)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --json: it prints no document; leave it out",
-                         p->where);
+        return cli_usage(cli, "%s --json: it prints no document; leave it out", p->where);
     if (given->utc)
         format_in_utc();
     if (given->color && !color_set(given->color))
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --color %.20s: must be auto, always or never",
-                         p->where, given->color);
+        return cli_usage(cli, "%s --color %.20s: must be auto, always or never", p->where, given->color);
     return 0;
 }
 
@@ -461,8 +457,7 @@ int cli_parse_alone(struct cli *cli, const struct flag *flags, int argc, char **
     int operands, status = cli_parse(cli, flags, argc, argv, &operands);
 
     if (status == 0 && operands > 0)
-        status =
-            error_set(&cli->error, WEIR_EUSAGE, "%s %.100s: takes no arguments; weir help %s lists the flags",
-                      cli->command->name, argv[0], cli->command->name);
+        status = cli_usage(cli, "%s %.100s: takes no arguments; weir help %s lists the flags",
+                           cli->command->name, argv[0], cli->command->name);
     return status;
 }

@@ -19,8 +19,8 @@ static int set_int(struct cli *cli, const char *where, const struct flag *f, con
 
     assert(text);
     if (!count_read(&at, INT64_MAX / 100, &value) || *at)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %.60s: not a whole number; write --%s 10", where,
-                         f->name, text, f->name);
+        return cli_usage(cli, "%s --%s %.60s: not a whole number; write --%s 10", where, f->name, text,
+                         f->name);
     *(long long *)f->target = *text == '-' ? -value : value;
     return 0;
 }
@@ -31,7 +31,7 @@ static int set_duration(struct cli *cli, const char *where, const struct flag *f
 
     if ((f->kind == FLAG_AGO ? ago_parse(text, 1, clock_wall_us(), f->target, &why)
                              : duration_parse(text, f->target, &why)) < 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: %s", where, f->name, why.text);
+        return cli_usage(cli, "%s --%s: %s", where, f->name, why.text);
     return 0;
 }
 
@@ -42,8 +42,8 @@ static int add_value(struct cli *cli, const char *where, const struct flag *f, c
     if (!values) /* whoever reads the section takes them from there */
         return 0;
     if (values->count == FLAG_VALUES_MAX)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: given more than %d times; give fewer", where,
-                         f->name, FLAG_VALUES_MAX);
+        return cli_usage(cli, "%s --%s: given more than %d times; give fewer", where, f->name,
+                         FLAG_VALUES_MAX);
     values->at[values->count++] = text;
     return 0;
 }

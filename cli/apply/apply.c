@@ -72,7 +72,7 @@ static int run_apply(struct cli *cli, int argc, char **argv)
     if (cli_parse(cli, flags, argc, argv, &operands) < 0)
         return cli->error.status;
     if (operands > 1)
-        return error_set(&cli->error, WEIR_EUSAGE, "apply: takes one FILE, or none for weir.conf");
+        return cli_usage(cli, "apply: takes one FILE, or none for weir.conf");
     a.w = cli_client(cli);
     if (!a.w)
         return cli->error.status;

@@ -12,11 +12,10 @@
 static int check_roles(struct cli *cli, char **roles, int count)
 {
     if (count == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "acl: the role is missing; give " RIGHTS_ROLES);
+        return cli_usage(cli, "acl: the role is missing; give " RIGHTS_ROLES);
     for (int i = 0; i < count; i++)
         if (!rights_is_role(roles[i]))
-            return error_set(&cli->error, WEIR_EUSAGE, "acl %.60s: unknown role; give " RIGHTS_ROLES,
-                             roles[i]);
+            return cli_usage(cli, "acl %.60s: unknown role; give " RIGHTS_ROLES, roles[i]);
     return 0;
 }
 
@@ -27,8 +26,7 @@ static int check_user(struct cli *cli, const char *user)
 
     if (len >= 1 && len <= USER_MOST && strspn(user, USER_CHARS) == len)
         return 0;
-    return error_set(&cli->error, WEIR_EUSAGE, "acl --user %.60s: use 1 to %d of A-Z a-z 0-9 _ . -", user,
-                     USER_MOST);
+    return cli_usage(cli, "acl --user %.60s: use 1 to %d of A-Z a-z 0-9 _ . -", user, USER_MOST);
 }
 
 static bool has_word(const json_t *words, const char *word)

@@ -332,8 +332,7 @@ static const struct flag flags[] = {
 static int check(struct cli *cli)
 {
     if (given.queue && !given.then)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "batch seal --queue: is for the job that follows; add --then");
+        return cli_usage(cli, "batch seal --queue: is for the job that follows; add --then");
     return pausing_check(cli);
 }
 

@@ -346,10 +346,9 @@ static int check_usage(struct cli *cli, const struct worker_flags *f)
     if (worker_flags_check(cli, f) < 0)
         return cli->error.status;
     if (cli->redis_url)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "dev --redis: runs a Redis of its own; leave it out, or use weir worker");
+        return cli_usage(cli, "dev --redis: runs a Redis of its own; leave it out, or use weir worker");
     if (cli_describes_redis(cli))
-        return error_set(&cli->error, WEIR_EUSAGE,
+        return cli_usage(cli,
                          "dev: runs a Redis of its own; leave --tls-... and --password-... out, or use weir "
                          "worker");
     return 0;

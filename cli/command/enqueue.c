@@ -19,7 +19,7 @@
 
 static int wrong_time(struct cli *cli, const char *text, const char *why)
 {
-    return error_set(&cli->error, WEIR_EUSAGE, "enqueue --at %.60s: %s", text, why);
+    return cli_usage(cli, "enqueue --at %.60s: %s", text, why);
 }
 
 static int read_time(struct cli *cli, const char *text, double *seconds)
@@ -185,7 +185,7 @@ static int check_number(struct cli *cli, const struct enqueue_flags *f)
 
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].given && (given[i].use == bulk) != (f->from != NULL))
-            return error_set(&cli->error, WEIR_EUSAGE, "enqueue --%s: %s", given[i].flag, given[i].use);
+            return cli_usage(cli, "enqueue --%s: %s", given[i].flag, given[i].use);
     return 0;
 }
 
@@ -194,28 +194,22 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
     if (check_number(cli, f) < 0)
         return cli->error.status;
     if (f->type && strcmp(f->type, "-") == 0) /* a valid name, which nobody means */
-        return error_set(
-            &cli->error, WEIR_EUSAGE,
-            "enqueue -: the type is missing; write weir enqueue TYPE -, or weir enqueue --from - "
-            "where lines are jobs");
+        return cli_usage(
+            cli, "enqueue -: the type is missing; write weir enqueue TYPE -, or weir enqueue --from - "
+                 "where lines are jobs");
     if (f->then && !f->batch)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "enqueue --then: follows a batch; give the bulk a name with --batch");
+        return cli_usage(cli, "enqueue --then: follows a batch; give the bulk a name with --batch");
     if (f->in_us >= 0 && f->at)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "enqueue --in --at: each says when it runs; give one of them");
+        return cli_usage(cli, "enqueue --in --at: each says when it runs; give one of them");
     if (f->max_attempts != NOT_GIVEN && (f->max_attempts < 1 || f->max_attempts > 1000000))
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "enqueue --max-attempts %lld: out of range; give 1 to 1000000", f->max_attempts);
+        return cli_usage(cli, "enqueue --max-attempts %lld: out of range; give 1 to 1000000",
+                         f->max_attempts);
     if (f->cost != NOT_GIVEN && (f->cost < 1 || f->cost > JOB_COST_MOST))
-        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --cost %lld: out of range; give 1 to %d", f->cost,
-                         JOB_COST_MOST);
+        return cli_usage(cli, "enqueue --cost %lld: out of range; give 1 to %d", f->cost, JOB_COST_MOST);
     if (f->timeout_us == 0)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "enqueue --timeout: no time at all; give more than 0s, or leave the flag out");
+        return cli_usage(cli, "enqueue --timeout: no time at all; give more than 0s, or leave the flag out");
     if (f->from && f->type && !name_is_valid(f->type, strlen(f->type)))
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "enqueue TYPE '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
+        return cli_usage(cli, "enqueue TYPE '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
                          f->type);
     if (f->queue && !name_is_valid(f->queue, strlen(f->queue)))
         return error_set(&cli->error, WEIR_EINPUT,
@@ -254,7 +248,7 @@ static int check(struct cli *cli)
     int operands = cli->operand_count;
 
     if (operands > (given.from ? 1 : 2) || (!given.from && operands == 0))
-        return error_set(&cli->error, WEIR_EUSAGE, "enqueue: needs %s; weir help enqueue has examples",
+        return cli_usage(cli, "enqueue: needs %s; weir help enqueue has examples",
                          given.from ? "at most TYPE beside --from" : "TYPE and at most ARGS, or --from FILE");
     given.type = operands > 0 ? cli->operands[0] : NULL;
     given.args = operands > 1 ? cli->operands[1] : NULL;

@@ -248,34 +248,31 @@ static int read_duration(struct cli *cli, const char *flag, const char *text, in
     struct error why;
 
     if (text && *text && duration_parse(text, us, &why) < 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "hold --%s: %s", flag, why.text);
+        return cli_usage(cli, "hold --%s: %s", flag, why.text);
     return 0;
 }
 
 static int check_flags(struct cli *cli, struct hold_flags *f, bool is_end, int operands)
 {
     if (!is_end && operands < 2)
-        return error_set(
-            &cli->error, WEIR_EUSAGE,
-            "hold: needs NAME or NAME/KEY and a command, behind --; weir help hold has examples");
+        return cli_usage(
+            cli, "hold: needs NAME or NAME/KEY and a command, behind --; weir help hold has examples");
     if (is_end && (cli_gave(cli, "cost") || f->wait || f->ttl))
-        return error_set(&cli->error, WEIR_EUSAGE, "hold end: takes --spent alone; leave the others out");
+        return cli_usage(cli, "hold end: takes --spent alone; leave the others out");
     if (!is_end && cli_gave(cli, "spent"))
-        return error_set(
-            &cli->error, WEIR_EUSAGE,
-            "hold --spent: only hold end takes it; the command runs weir hold end \"$WEIR_HOLD\"");
+        return cli_usage(
+            cli, "hold --spent: only hold end takes it; the command runs weir hold end \"$WEIR_HOLD\"");
     if (f->cost < 1)
-        return error_set(&cli->error, WEIR_EUSAGE, "hold --cost %lld: below 1; give how many slots to take",
-                         f->cost);
+        return cli_usage(cli, "hold --cost %lld: below 1; give how many slots to take", f->cost);
     if (cli_gave(cli, "spent") && f->spent < 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "hold --spent %lld: below 0; give what it cost", f->spent);
+        return cli_usage(cli, "hold --spent %lld: below 0; give what it cost", f->spent);
     f->wait_us = f->wait ? -1 : 0;
     f->ttl_us = HOLD_TTL_USUAL_S * 1000000LL;
     if (read_duration(cli, "wait", f->wait, &f->wait_us) < 0 ||
         read_duration(cli, "ttl", f->ttl, &f->ttl_us) < 0)
         return cli->error.status;
     if (f->ttl_us < 100000 || f->ttl_us > HOLD_TTL_MOST_S * 1000000LL)
-        return error_set(&cli->error, WEIR_EUSAGE, "hold --ttl %.40s: give 100ms to 1d", f->ttl);
+        return cli_usage(cli, "hold --ttl %.40s: give 100ms to 1d", f->ttl);
     return 0;
 }
 

@@ -30,7 +30,7 @@ static int check(struct cli *cli)
 {
     if (count >= 1 && count <= PARTITIONS_MOST)
         return 0;
-    return error_set(&cli->error, WEIR_EUSAGE, "init: needs --partitions N, from 1 to %d", PARTITIONS_MOST);
+    return cli_usage(cli, "init: needs --partitions N, from 1 to %d", PARTITIONS_MOST);
 }
 
 static int act(struct cli *cli, struct weir *w)

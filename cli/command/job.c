@@ -227,12 +227,10 @@ static const struct action actions[] = {
 static int check_search(struct cli *cli)
 {
     if (cli->action->run != run_list && search.count == 0)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "job %s: no job is named; give an ID or a search such as type:mail",
+        return cli_usage(cli, "job %s: no job is named; give an ID or a search such as type:mail",
                          cli->action->name);
     if (given.lock)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "job cancel --unique: is for the ID of one job; leave it or the search out");
+        return cli_usage(cli, "job cancel --unique: is for the ID of one job; leave it or the search out");
     return 0;
 }
 
@@ -242,11 +240,10 @@ static int check(struct cli *cli)
     bool one = cli->action->run != run_list && cli->action->run != run_on_all && is_one(cli->operands);
 
     if (given.limit < 1 || (given.most < 1 && given.most != MOST_UNSAID))
-        return error_set(&cli->error, WEIR_EUSAGE, "job list --%s %lld: must be 1 or more",
-                         given.limit < 1 ? "limit" : "most", given.limit < 1 ? given.limit : given.most);
+        return cli_usage(cli, "job list --%s %lld: must be 1 or more", given.limit < 1 ? "limit" : "most",
+                         given.limit < 1 ? given.limit : given.most);
     if (!one && !takes_search)
-        return error_set(&cli->error, WEIR_EUSAGE, "job %s: needs the ID of one job; weir enqueue prints it",
-                         cli->action->name);
+        return cli_usage(cli, "job %s: needs the ID of one job; weir enqueue prints it", cli->action->name);
     if (one)
         return 0;
     return job_search_given(cli, &given, cli->operands, cli->operand_count, &search) < 0 ? cli->error.status

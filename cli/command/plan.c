@@ -41,16 +41,13 @@ static int read_plan(struct cli *cli, const char *count, char **rules, int n, st
     const char *at = count;
 
     if (!count)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "plan: how many jobs is missing; write weir plan --count 1000 100/1m");
+        return cli_usage(cli, "plan: how many jobs is missing; write weir plan --count 1000 100/1m");
     if (!count_read(&at, COUNT_MAX, &plan->count) || *at || plan->count < 1)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "plan --count %.60s: not a number of jobs; write 1 to %" PRId64
-                         ", as in --count 1000",
-                         count, COUNT_MAX);
+        return cli_usage(
+            cli, "plan --count %.60s: not a number of jobs; write 1 to %" PRId64 ", as in --count 1000",
+            count, COUNT_MAX);
     if (n == 0)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "plan: the rules are missing; write weir plan --count 1000 100/1m");
+        return cli_usage(cli, "plan: the rules are missing; write weir plan --count 1000 100/1m");
     if (rule_set_parse((const char *const *)rules, (size_t)n, &plan->rules, &cli->error) < 0)
         return cli->error.status;
     return check_rules(cli, &plan->rules);

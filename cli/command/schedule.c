@@ -175,8 +175,7 @@ static int run_add(struct cli *cli, struct weir *w)
     if (cron_parse(cli->operands[1], &when, &cli->error) < 0)
         return cli->error.status;
     if (given.missed && !missed_read(given.missed, &missed))
-        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --missed %.60s: must be once, skip or all",
-                         given.missed);
+        return cli_usage(cli, "schedule add --missed %.60s: must be once, skip or all", given.missed);
     if (enqueue_check_args(cli, job.args) < 0)
         return cli->error.status;
     if (schedule_add(w, cli->operands[0], cli->operands[1], given.tz, missed, &job, &replaced) < 0)
@@ -285,13 +284,12 @@ static const struct flag flags[] = {
 static int check(struct cli *cli)
 {
     if (cli_gave(cli, "cost") && (given.cost < 1 || given.cost > JOB_COST_MOST))
-        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --cost %lld: must be 1 to %d", given.cost,
-                         JOB_COST_MOST);
+        return cli_usage(cli, "schedule add --cost %lld: must be 1 to %d", given.cost, JOB_COST_MOST);
     if (cli_gave(cli, "max-attempts") && (given.max_attempts < 1 || given.max_attempts > JOB_ATTEMPTS_MOST))
-        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --max-attempts %lld: must be 1 to %d",
-                         given.max_attempts, JOB_ATTEMPTS_MOST);
+        return cli_usage(cli, "schedule add --max-attempts %lld: must be 1 to %d", given.max_attempts,
+                         JOB_ATTEMPTS_MOST);
     if (cli_gave(cli, "timeout") && given.timeout_us == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "schedule add --timeout 0s: must be above 0");
+        return cli_usage(cli, "schedule add --timeout 0s: must be above 0");
     return pausing_check(cli);
 }
 

@@ -49,8 +49,7 @@ static int read_on_error(struct cli *cli, const char *word, enum serve_policy *p
             *policy = (enum serve_policy)i;
             return 0;
         }
-    return error_set(&cli->error, WEIR_EUSAGE,
-                     "serve --on-error %.60s: unknown word; give allow, deny or error", word);
+    return cli_usage(cli, "serve --on-error %.60s: unknown word; give allow, deny or error", word);
 }
 
 static int read_mode(struct cli *cli, const char *text, int *mode)
@@ -59,8 +58,7 @@ static int read_mode(struct cli *cli, const char *text, int *mode)
 
     *mode = text ? (int)strtol(text, &end, 8) : -1;
     if (text && (end == text || *end || *mode < 0 || *mode > 0777))
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "serve --socket-mode %.60s: not a mode; give octal digits such as 660", text);
+        return cli_usage(cli, "serve --socket-mode %.60s: not a mode; give octal digits such as 660", text);
     return 0;
 }
 

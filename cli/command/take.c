@@ -40,7 +40,7 @@ static int join_rules(struct cli *cli, struct take_flags *f)
         size_t more = strlen(f->rules.at[i]);
 
         if (len + more + 2 > sizeof f->rule)
-            return error_set(&cli->error, WEIR_EUSAGE, "take --rule: too many; give up to %d", RULES_MAX);
+            return cli_usage(cli, "take --rule: too many; give up to %d", RULES_MAX);
         if (len > 0)
             f->rule[len++] = ' ';
         memcpy(f->rule + len, f->rules.at[i], more + 1);
@@ -58,8 +58,7 @@ static int read_on_error(struct cli *cli, struct take_flags *f)
     else if (strcmp(f->on_error, "deny") == 0)
         f->weir_flags |= WEIR_TAKE_OR_DENY;
     else
-        return error_set(&cli->error, WEIR_EUSAGE, "take --on-error %.60s: unknown word; give allow or deny",
-                         f->on_error);
+        return cli_usage(cli, "take --on-error %.60s: unknown word; give allow or deny", f->on_error);
     return 0;
 }
 
@@ -69,25 +68,21 @@ static int read_wait(struct cli *cli, struct take_flags *f)
 
     f->wait_max_us = INT64_MAX;
     if (f->wait && f->peek)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "take --peek --wait: a peek takes nothing to wait for; leave one out");
+        return cli_usage(cli, "take --peek --wait: a peek takes nothing to wait for; leave one out");
     if (f->wait && f->from)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "take --from --wait: many lines are answered at once; leave one out");
+        return cli_usage(cli, "take --from --wait: many lines are answered at once; leave one out");
     if (f->wait && *f->wait && duration_parse(f->wait, &f->wait_max_us, &why) < 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "take --wait: %s", why.text);
+        return cli_usage(cli, "take --wait: %s", why.text);
     return 0;
 }
 
 static int check_flags(struct cli *cli, struct take_flags *f, int operands)
 {
     if (operands != (f->from ? 0 : 1))
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         f->from ? "take --from: the names come from the file; leave out the one given"
-                                 : "take: needs one NAME or NAME/KEY; weir help take has examples");
+        return cli_usage(cli, f->from ? "take --from: the names come from the file; leave out the one given"
+                                      : "take: needs one NAME or NAME/KEY; weir help take has examples");
     if (f->cost < 1)
-        return error_set(&cli->error, WEIR_EUSAGE, "take --cost %lld: below 1; give how many slots to take",
-                         f->cost);
+        return cli_usage(cli, "take --cost %lld: below 1; give how many slots to take", f->cost);
     if (f->peek)
         f->weir_flags |= WEIR_TAKE_PEEK;
     if (read_wait(cli, f) < 0 || read_on_error(cli, f) < 0)

@@ -338,8 +338,7 @@ static int act(struct cli *cli, struct weir *w)
 
     (void)w;
     if (cli->operand_count == 0)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "verify: no trace; give the files that weir worker --trace wrote");
+        return cli_usage(cli, "verify: no trace; give the files that weir worker --trace wrote");
     status = verify_init(&v, &cli->error);
     if (status == 0)
         status = read_traces(cli, &v, cli->operands, cli->operand_count);

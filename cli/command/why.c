@@ -24,9 +24,8 @@ static int why_failed(struct cli *cli, struct weir *w, const char *name)
 
 static int check(struct cli *cli)
 {
-    return cli->operand_count == 1
-               ? 0
-               : error_set(&cli->error, WEIR_EUSAGE, "why: needs the ID of one job; weir enqueue prints it");
+    return cli->operand_count == 1 ? 0
+                                   : cli_usage(cli, "why: needs the ID of one job; weir enqueue prints it");
 }
 
 static int act(struct cli *cli, struct weir *w)

@@ -195,11 +195,10 @@ static int check_pairs(struct cli *cli, const struct flag_values *given, const c
         const char *text = given->at[i], *equals = strchr(text, '=');
 
         if (!equals || equals == text || !equals[1 + strspn(equals + 1, " ")])
-            return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %.100s: not TYPE=%s; write --%s %s",
-                             cli->command->name, flag, text, what, flag, example);
+            return cli_usage(cli, "%s --%s %.100s: not TYPE=%s; write --%s %s", cli->command->name, flag,
+                             text, what, flag, example);
         if (equals - text >= TYPES_SIZE)
-            return error_set(&cli->error, WEIR_EUSAGE,
-                             "%s --%s %.100s...: its types are longer than %d bytes; give it twice",
+            return cli_usage(cli, "%s --%s %.100s...: its types are longer than %d bytes; give it twice",
                              cli->command->name, flag, text, TYPES_SIZE - 1);
     }
     return 0;
@@ -212,10 +211,10 @@ static int read_seconds(struct cli *cli, const char *flag, const char *text, dou
     int64_t us;
 
     if (duration_parse(text, &us, &why) < 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: %s", cli->command->name, flag, why.text);
+        return cli_usage(cli, "%s --%s: %s", cli->command->name, flag, why.text);
     if (us == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %.100s: no time at all; give more than 0s",
-                         cli->command->name, flag, text);
+        return cli_usage(cli, "%s --%s %.100s: no time at all; give more than 0s", cli->command->name, flag,
+                         text);
     *seconds = (double)us / 1e6;
     return 0;
 }
@@ -227,8 +226,8 @@ static int read_backoff(struct cli *cli, const char *text, struct weir_type_opti
     char first[64];
 
     if (!dots || (size_t)(dots - text) >= sizeof first)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --backoff %.100s: not FIRST..MOST, such as 10s..1h",
-                         cli->command->name, text);
+        return cli_usage(cli, "%s --backoff %.100s: not FIRST..MOST, such as 10s..1h", cli->command->name,
+                         text);
     snprintf(first, sizeof first, "%.*s", (int)(dots - text), text);
     if (read_seconds(cli, "backoff", first, &o->backoff_first_s) < 0)
         return cli->error.status;
@@ -289,14 +288,13 @@ static int check_numbers(struct cli *cli, const struct worker_flags *f)
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value < 1 || numbers[i].value > numbers[i].most)
-            return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %lld: out of range; give 1 to %lld",
-                             cli->command->name, numbers[i].flag, numbers[i].value, numbers[i].most);
+            return cli_usage(cli, "%s --%s %lld: out of range; give 1 to %lld", cli->command->name,
+                             numbers[i].flag, numbers[i].value, numbers[i].most);
     if (f->in_flight != 1 && f->pipe.count == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --in-flight: only --pipe has it; leave it out",
-                         cli->command->name);
+        return cli_usage(cli, "%s --in-flight: only --pipe has it; leave it out", cli->command->name);
     if ((f->http_header || f->http_secret) && f->http.count == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --http-%s: only --http has it; leave it out",
-                         cli->command->name, f->http_header ? "header" : "secret");
+        return cli_usage(cli, "%s --http-%s: only --http has it; leave it out", cli->command->name,
+                         f->http_header ? "header" : "secret");
     return 0;
 }
 
@@ -313,11 +311,11 @@ static int check_times(struct cli *cli, const struct worker_flags *f)
 
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (times[i].us == 0)
-            return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: no time at all; give more than 0s",
-                             cli->command->name, times[i].flag);
+            return cli_usage(cli, "%s --%s: no time at all; give more than 0s", cli->command->name,
+                             times[i].flag);
     if (f->drain_max_us != UNSET && !f->drain)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "%s --drain-max: says how long --drain may take; add --drain", cli->command->name);
+        return cli_usage(cli, "%s --drain-max: says how long --drain may take; add --drain",
+                         cli->command->name);
     return 0;
 }
 
@@ -328,8 +326,8 @@ int worker_flags_check(struct cli *cli, const struct worker_flags *f)
     if (cli_log(cli, f->log, f->log_level) < 0 || check_numbers(cli, f) < 0 || check_times(cli, f) < 0)
         return cli->error.status;
     if (strcmp(f->unknown, "hold") != 0 && strcmp(f->unknown, "dead") != 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "%s --unknown %.100s: unknown word; give hold or dead",
-                         cli->command->name, f->unknown);
+        return cli_usage(cli, "%s --unknown %.100s: unknown word; give hold or dead", cli->command->name,
+                         f->unknown);
     if (check_pairs(cli, &f->exec, "exec", "COMMAND", "'thumbnail=./make-it'") < 0 ||
         check_pairs(cli, &f->pipe, "pipe", "COMMAND", "'mail=python3 mail.py'") < 0 ||
         check_pairs(cli, &f->http, "http", "URL", "'mail=http://127.0.0.1:8000/mail'") < 0 ||
@@ -453,11 +451,10 @@ static int read_all(struct cli *cli, struct worker_flags *f, int argc, char **ar
     if (cli_parse(cli, f->table, argc, argv, operands) < 0 || *operands)
         return cli->error.status;
     if (f->others.wait || f->others.yes)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "worker --%s: only worker quiet and stop have it; leave it out",
+        return cli_usage(cli, "worker --%s: only worker quiet and stop have it; leave it out",
                          f->others.wait ? "wait" : "yes");
     if (cli->json)
-        return error_set(&cli->error, WEIR_EUSAGE, "worker --json: it prints no document; leave it out");
+        return cli_usage(cli, "worker --json: it prints no document; leave it out");
     if (worker_flags_read_handlers(cli, f) < 0 || worker_flags_check(cli, f) < 0)
         return cli->error.status;
     return 0;
@@ -467,10 +464,9 @@ static int check_handlers(struct cli *cli, const struct worker_flags *f)
 {
     if (worker_flags_have_handlers(f))
         return 0;
-    return error_set(
-        &cli->error, WEIR_EUSAGE,
-        "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, --http TYPE=URL, "
-        "or [handler TYPE] in weir.conf");
+    return cli_usage(
+        cli, "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, --http TYPE=URL, "
+             "or [handler TYPE] in weir.conf");
 }
 
 /* Gives a worker the handlers and types that the flags name. */

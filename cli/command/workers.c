@@ -155,17 +155,16 @@ int workers_run(struct cli *cli, const struct workers_flags *flags, int argc, ch
     const char *other = flag_of_worker(cli);
 
     if (other && !is_action(argv[0]))
-        return error_set(&cli->error, WEIR_EUSAGE,
+        return cli_usage(cli,
                          "worker %.60s: belongs to no flag; write a handler as one word: --exec "
                          "'mail=./send --fast'",
                          argv[0]);
     if (other)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "worker %.100s --%s: only a worker that runs jobs has it; leave it out", argv[0],
-                         other);
+        return cli_usage(cli, "worker %.100s --%s: only a worker that runs jobs has it; leave it out",
+                         argv[0], other);
     if (!is_action(argv[0]) && !is_near_action(argv[0]))
-        return error_set(
-            &cli->error, WEIR_EUSAGE,
+        return cli_usage(
+            cli,
             "worker %.60s: types are named with their handlers, as --exec %.60s=./handler; or there are "
             "worker list, quiet, resume and stop",
             argv[0], argv[0]);

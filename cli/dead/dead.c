@@ -27,26 +27,22 @@ static int check_choice(struct cli *cli)
 
     for (int i = 0; i < ids; i++)
         if (strchr(only->ids[i], ':') && strncmp(only->ids[i], "raw:", 4) != 0)
-            return error_set(
-                &cli->error, WEIR_EUSAGE,
-                "dead %s %.60s: that is a search, no ID; weir job list, retry and remove take one",
+            return cli_usage(
+                cli, "dead %s %.60s: that is a search, no ID; weir job list, retry and remove take one",
                 action->name, only->ids[i]);
     if (ids < action->least)
-        return error_set(&cli->error, WEIR_EUSAGE, "dead %s: which one? give its ID, of weir dead list",
-                         action->name);
+        return cli_usage(cli, "dead %s: which one? give its ID, of weir dead list", action->name);
     if (ids > action->most && action->most == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "dead %s: takes no ID; weir dead show ID says all of one",
-                         action->name);
+        return cli_usage(cli, "dead %s: takes no ID; weir dead show ID says all of one", action->name);
     if (ids > action->most)
-        return error_set(&cli->error, WEIR_EUSAGE, "dead %s: more than %d ID%s; give fewer at a time",
-                         action->name, action->most, action->most == 1 ? "" : "s");
+        return cli_usage(cli, "dead %s: more than %d ID%s; give fewer at a time", action->name, action->most,
+                         action->most == 1 ? "" : "s");
     if (action->most == IDS_MOST && !chosen && !f->all)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "dead %s: which ones? give IDs, filters such as --type TYPE, or --all",
+        return cli_usage(cli, "dead %s: which ones? give IDs, filters such as --type TYPE, or --all",
                          action->name);
     if (f->all && chosen)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "dead %s --all: means all of them; leave out --all or the others", action->name);
+        return cli_usage(cli, "dead %s --all: means all of them; leave out --all or the others",
+                         action->name);
     return 0;
 }
 
@@ -55,19 +51,17 @@ static int check_values(struct cli *cli)
     const struct dead_flags *f = &dead_given;
 
     if (cli_gave(cli, "older") && f->filter.older_us == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "dead --older 0s: no time at all; give more");
+        return cli_usage(cli, "dead --older 0s: no time at all; give more");
     if (cli_gave(cli, "newer") && f->filter.newer_us == 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "dead --newer 0s: no time at all; give more");
+        return cli_usage(cli, "dead --newer 0s: no time at all; give more");
     if (f->limit < 1)
-        return error_set(&cli->error, WEIR_EUSAGE, "dead list --limit %lld: must be 1 or more", f->limit);
+        return cli_usage(cli, "dead list --limit %lld: must be 1 or more", f->limit);
     if (f->into && !name_is_valid(f->into, strlen(f->into)))
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "dead retry --into %.60s: not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
+        return cli_usage(cli, "dead retry --into %.60s: not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
                          f->into);
     if (f->raw && cli->json)
-        return error_set(
-            &cli->error, WEIR_EUSAGE,
-            "dead show --raw: writes the bytes of the body and nothing else; leave out --json or --raw");
+        return cli_usage(
+            cli, "dead show --raw: writes the bytes of the body and nothing else; leave out --json or --raw");
     return 0;
 }
 

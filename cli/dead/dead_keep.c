@@ -32,8 +32,7 @@ static int read_size(struct cli *cli, const char *text, int64_t *bytes)
                 if (*bytes >= BYTES_LEAST && *bytes <= BYTES_MOST)
                     return 0;
             }
-    return error_set(&cli->error, WEIR_EUSAGE,
-                     "dead keep --bytes %.60s: not a size, or out of range; give 2MiB to 1024GiB", text);
+    return cli_usage(cli, "dead keep --bytes %.60s: not a size, or out of range; give 2MiB to 1024GiB", text);
 }
 
 static int read_wanted(struct cli *cli, struct dead_bounds *wanted)
@@ -42,11 +41,11 @@ static int read_wanted(struct cli *cli, struct dead_bounds *wanted)
 
     *wanted = (struct dead_bounds){.most = dead_given.most, .age_us = dead_given.age_us};
     if (cli_gave(cli, "most") && (wanted->most < 1 || wanted->most > MOST_MOST))
-        return error_set(&cli->error, WEIR_EUSAGE, "dead keep --most %lld: out of range; give 1 to %d",
-                         dead_given.most, MOST_MOST);
+        return cli_usage(cli, "dead keep --most %lld: out of range; give 1 to %d", dead_given.most,
+                         MOST_MOST);
     if (cli_gave(cli, "age") && (wanted->age_us < AGE_LEAST_US || wanted->age_us > AGE_MOST_US)) {
         duration_format(wanted->age_us, age);
-        return error_set(&cli->error, WEIR_EUSAGE, "dead keep --age %s: out of range; give 1s to 3650d", age);
+        return cli_usage(cli, "dead keep --age %s: out of range; give 1s to 3650d", age);
     }
     return dead_given.bytes ? read_size(cli, dead_given.bytes, &wanted->bytes) : 0;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "view/json.h"
 #include "view/write.h"
 
 /* Prints doc as one line and frees it; NULL: there was no memory to make it. */

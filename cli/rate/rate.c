@@ -140,7 +140,7 @@ static int check_pause(struct cli *cli)
     struct error why;
 
     if (span && cli_gave(cli, "for"))
-        return error_set(&cli->error, WEIR_EUSAGE, "rate pause: %.60s and --for: give one of them", span);
+        return cli_usage(cli, "rate pause: %.60s and --for: give one of them", span);
     if (!span)
         return pausing_check(cli);
     if (duration_parse(span, &pausing_given.for_us, &why) < 0)
@@ -155,8 +155,7 @@ static int check_pause(struct cli *cli)
 static int check(struct cli *cli)
 {
     if (cli_gave(cli, "cost") && rate_given.cost < 1)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "rate use --cost %lld: below 1; give the slots a job takes", rate_given.cost);
+        return cli_usage(cli, "rate use --cost %lld: below 1; give the slots a job takes", rate_given.cost);
     if (cli->action->run == run_use && cli->operand_count == 1 && !cli_gave(cli, "cost"))
         return cli_takes(cli);
     return cli->action->run == run_pause ? check_pause(cli) : 0;

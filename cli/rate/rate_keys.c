@@ -84,8 +84,7 @@ int rate_run_keys(struct cli *cli, struct weir *w)
     json_t *doc;
 
     if (rate_given.top < 1 || rate_given.top > RATE_KEYS_MOST)
-        return error_set(&cli->error, WEIR_EUSAGE, "rate keys --top %lld: must be 1 to %d", rate_given.top,
-                         RATE_KEYS_MOST);
+        return cli_usage(cli, "rate keys --top %lld: must be 1 to %d", rate_given.top, RATE_KEYS_MOST);
     rate_part(cli->operands[0], limit, &key);
     if (view_rate_keys(w, limit, (int)rate_given.top, key, &doc, &now_us) < 0)
         return cli_failed(cli, w);

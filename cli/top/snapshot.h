@@ -3,7 +3,6 @@
 
 #include "queue/history/history.h"
 #include "queue/status/status.h"
-#include "view/json.h"
 
 #define TOP_NAME_SIZE 129 /* of types, limits, queues and workers; each row begins with its name */
 

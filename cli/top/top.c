@@ -264,7 +264,7 @@ static int run_top(struct cli *cli, int argc, char **argv)
     if (cli_parse_alone(cli, flags, argc, argv) < 0)
         return cli->error.status;
     if (t.interval_us < INTERVAL_LEAST_US)
-        return error_set(&cli->error, WEIR_EUSAGE, "top --interval: too short; give 200ms or more");
+        return cli_usage(cli, "top --interval: too short; give 200ms or more");
     if (screen_check(&cli->error) < 0 || !(w = cli_client(cli)))
         return cli->error.status;
     if (client_ping(w, &took_us) < 0) {
