@@ -143,7 +143,7 @@ static const char *const lua_globals[] = {
 };
 
 /* The lines that begin every script, besides its name. */
-static const char *const header_lines[] = {"-- KEYS[1] prefix", "-- ARGV: now", "-- role: ", "-- reply: "};
+static const char *const header_lines[] = {"-- ARGV: now", "-- role: ", "-- reply: "};
 #define HEADER_COUNT COUNT(header_lines)
 
 /* One look at a tree. */
@@ -395,7 +395,7 @@ static void check_header(struct look *look, const struct module *m, FILE *file)
     }
     if (!named)
         complain(look, m->path, 1, "does not begin with its name", m->name);
-    for (size_t i = 0; found[1] && i < HEADER_COUNT; i++)
+    for (size_t i = 0; found[0] && i < HEADER_COUNT; i++)
         if (!found[i])
             complain(look, m->path, 1, "its header lacks a line", header_lines[i]);
 }
@@ -642,12 +642,12 @@ TEST(test_the_checker_finds_what_is_wrong)
         {"queue/state/a.lua", "-- a: a part\nlocal x = json_write(job)\nreturn a\n", 1},
         {"queue/state/a.lua", "-- b: another name\nreturn a\n", 1},
         {"queue/state/a.lua",
-         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now\n-- role: viewer\n-- reply: 1\n-- uses: "
+         "-- a: does\n-- ARGV: now\n-- role: viewer\n-- reply: 1\n-- uses: "
          "low\nlow.x()\nreturn a\n",
          0},
         {"throttle/a.lua", "-- a: a part\n-- uses: high\nlocal h = high\nreturn a\n", 1},
-        {"queue/state/a.lua",
-         "-- a: does\n-- KEYS[1] prefix\n-- ARGV: now, x\n-- reply: 1\n-- uses: gone\ngone()\nreturn a\n", 2},
+        {"queue/state/a.lua", "-- a: does\n-- ARGV: now, x\n-- reply: 1\n-- uses: gone\ngone()\nreturn a\n",
+         2},
         {"queue/state/a.lua", "-- a: a part\n-- uses: low\nlocal low_us = 1\nreturn a\n", 1},
         {"queue/state/a.lua", "-- a: a part\nlow.x(a.low)\nreturn a\n", 1},
         {"queue/claim/claim_call.lua",

@@ -1,7 +1,6 @@
 -- batch_cancel: cancels a batch: claims drop its jobs as they meet them, it takes no more, and nothing follows it. What runs is left to end. Whoever
 -- cancels it ends those that no claim will meet soon.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, dry (0/1: only ask what it would do)
 -- role: operator
 -- reply: JSON: {"was": "ended", "cancelled" (then nothing was changed), "paused" or "running", "left": its jobs that have not ended,

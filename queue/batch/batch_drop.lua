@@ -1,6 +1,5 @@
 -- batch_drop: jobs of a cancelled batch that were set aside while it was paused have ended, one page.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, most (1 to 500; fewer are dropped where they are large)
 -- role: operator
 -- reply: JSON: {"dropped": how many, "aside": how many still are}; nothing is dropped of a batch that is not cancelled

@@ -1,7 +1,6 @@
 -- batch_list: the batches with a name, the oldest first, one page; or some of those of which jobs are set aside. Those that are no longer remembered
 -- are passed over.
 --
--- KEYS[1] prefix
 -- ARGV: now, "all" or "aside", from (of all: where the last page ended; none at first)
 -- role: viewer
 -- reply: JSON: {"now": us, "next": [from], unless that was the last page, "batches": [as batch.row has them, ...]}

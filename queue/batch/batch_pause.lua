@@ -1,7 +1,6 @@
 -- batch_pause: pauses a batch, for a time or until it is resumed: claims set its jobs aside as they meet them, and what runs is left to end. With create,
 -- one that is not there is begun without jobs, unless there are other partitions, where it may be.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, for_us ('': until it is resumed), reason, create (1: though there is no such batch yet), what, by (for the log)
 -- role: operator
 -- reply: JSON: {"was": "ended", "cancelled" (then nothing was changed), "paused" or "running", "left": its jobs that have not ended,

@@ -1,7 +1,6 @@
 -- batch_place: on which partition a batch with a name is: that of its first job, for as long as it is remembered. Asked of the partition of
 -- its name, where the namespace has several.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, partition ('': only looks)
 -- role: producer
 -- reply: [ its partition; '' when it has none ]

@@ -1,7 +1,6 @@
 -- batch_resume: ends the pause of a batch; what was set aside returns to the head of its queues, one page, the last of them first, so
 -- that it stands there in its order when all pages have returned.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, most (1 to 500; fewer are moved where they are large), seed (random: see sign)
 -- role: operator
 -- reply: JSON: {"was": "paused", "running", or "cancelled" (then nothing was changed), "returned": how many, "aside": how many still

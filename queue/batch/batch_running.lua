@@ -1,6 +1,5 @@
 -- batch_running: how many jobs of a batch a worker has, one page of its leases; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, worker, cursor (where the last page ended; none at first)
 -- role: viewer
 -- reply: JSON: {"next": [cursor], unless that was the last page, "running": how many}

@@ -1,7 +1,6 @@
 -- batch_seal: no more jobs come into a batch: it ends when all it has have ended, and at once when they have. What is to be enqueued
 -- then is kept in the same step. Again, it changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, create (0/1: one that is not there is begun, without jobs), queue, type (of the job that is to follow; '' and ''
 --       when none is)
 -- role: producer

@@ -1,6 +1,5 @@
 -- batch_show: one batch; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, name
 -- role: viewer
 -- reply: JSON: {"now": us, "batch": as batch.row has it, "workers": [id, ...]}; no "batch" when there is none of that name

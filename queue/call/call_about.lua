@@ -1,6 +1,5 @@
 -- call_about: the verb of the protocol that says what there is.
 --
--- KEYS[1] prefix
 -- ARGV: now, verb ("about"), document (doc/protocol.md)
 -- role: viewer producer taker
 -- reply: JSON, as doc/protocol.md has it

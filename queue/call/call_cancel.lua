@@ -1,6 +1,5 @@
 -- call_cancel: the verb of the protocol that ends a job.
 --
--- KEYS[1] prefix
 -- ARGV: now, verb ("cancel"), document (doc/protocol.md)
 -- role: operator
 -- reply: JSON, as doc/protocol.md has it

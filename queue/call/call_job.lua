@@ -1,6 +1,5 @@
 -- call_job: the verb of the protocol that looks for a job; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, verb ("job"), document (doc/protocol.md)
 -- role: viewer
 -- reply: JSON, as doc/protocol.md has it

@@ -1,6 +1,5 @@
 -- call_produce: the verbs of the protocol by which jobs come in: enqueue, bulk, batch.
 --
--- KEYS[1] prefix
 -- ARGV: now, verb, text: a document (doc/protocol.md), of bulk lines behind it
 -- role: producer
 -- reply: JSON, as doc/protocol.md has it

@@ -1,6 +1,5 @@
 -- call_take: the verbs of the protocol for callers that are no jobs: take, rate; hold, renew, end.
 --
--- KEYS[1] prefix
 -- ARGV: now, verb, document (doc/protocol.md)
 -- role: taker
 -- reply: JSON, as doc/protocol.md has it

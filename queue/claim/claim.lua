@@ -33,7 +33,6 @@
 -- Who waits where is written as it is found, to the new place before it leaves the old one. Jobs, leases and gates are decided first and
 -- written at the end, by steps that cannot fail: a claim that fails on the way has moved no job and taken no slot.
 --
--- KEYS[1] prefix
 -- ARGV: now, worker, group, turn,
 --       free         idle executors: a job with a limit is granted against one of them only
 --       prefetch     jobs without a limit that may be leased beyond those

@@ -1,7 +1,6 @@
 -- stand: a claim that was sent ahead of time and stands behind a peek at the queue: only what claim_short may do. All that seldom changes is one
 -- text, which Redis compares as a whole.
 --
--- KEYS[1] prefix
 -- ARGV: now,
 --       turn    of the claim
 --       words   its arguments from the worker on, each with a blank behind it; in place of the turn any number

@@ -1,7 +1,6 @@
 -- turn: a few jobs that are done, and the claim that was due, in one call: where jobs come one by one, most turns are no more than that,
 -- and two calls cost Redis nearly twice as much as one.
 --
--- KEYS[1] prefix
 -- ARGV: those of claim, then type, token * n, n
 --         type, token   jobs that are done, as settle has them: they count in no batch, and no gate counts them in flight
 --         n             how many, at least 1

@@ -4,7 +4,6 @@
 -- A page begins behind the record where the last one ended, whether that is still there or not: none is passed over and none comes
 -- twice while others die, are trimmed or retried. Jobs that die after the first page are not met.
 --
--- KEYS[1] prefix
 -- ARGV: now, verb, most (records to look at, 1 to 200),
 --       type, queue, batch, text (in the reason, or in what it is folded to), older, newer (us, died at least and at most so long ago); '' for each: any
 --       argument   of list: how many bytes of each body; of retry: the queue for all, '' for each its own; else ''

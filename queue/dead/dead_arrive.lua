@@ -1,6 +1,5 @@
 -- dead_arrive: dead jobs of another partition, whose types live here, come to the tail of their queues as a retry brings them there, each once.
 --
--- KEYS[1] prefix
 -- ARGV: now, seed (random: see sign), for each of them: its queue, its record
 -- role: operator
 -- reply: JSON: {"jobs": how many have come now}

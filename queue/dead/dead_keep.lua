@@ -1,6 +1,5 @@
 -- dead_keep: the bounds of the dead jobs, and what there is; or other bounds.
 --
--- KEYS[1] prefix
 -- ARGV: now, most, age_us, bytes (the new bounds; '' each: as it is), write (1; 0: they are only looked at)
 -- role: operator
 -- reply: JSON: {"keep_jobs", "keep_age", "keep_bytes": the bounds, the new ones; "jobs": dead jobs, "bytes": of them, if all are counted;

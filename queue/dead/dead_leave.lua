@@ -1,6 +1,5 @@
 -- dead_leave: dead jobs that have come to the partition of their type (dead_arrive) leave this one.
 --
--- KEYS[1] prefix
 -- ARGV: now, record, ...
 -- role: operator
 -- reply: JSON: {"jobs": how many have left now}

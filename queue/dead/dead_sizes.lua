@@ -1,6 +1,5 @@
 -- dead_sizes: how many bytes the dead jobs have, oldest first, a page at a time.
 --
--- KEYS[1] prefix
 -- ARGV: now, score, record (where the last page ended; neither to begin)
 -- role: viewer
 -- reply: JSON: {"sizes": [bytes of a record, ...], "next": its place if there are more, the record beside the JSON}

@@ -3,7 +3,6 @@
 -- The caller goes through the place '', which is all keys, and through each place that a page names: a key with too many members for
 -- one page. Each page is judged within this call, so workers may go on meanwhile. What seems wrong is looked at again (doctor_again).
 --
--- KEYS[1] prefix
 -- ARGV: now, place ('': all keys; else a key that was named), most (keys or members of the page, 1 to 1000), cursor (that the last
 --       page said; none to begin)
 -- role: viewer

@@ -2,7 +2,6 @@
 -- it wants; a key by GET and SET. Redis looks at the user's rights before it finds that this script may not write, so nothing is
 -- written.
 --
--- KEYS[1] prefix
 -- ARGV: now, role: its rights are "+hset"; "RW~queue:*", to read (R) and to write (W) keys behind the prefix; "(+rpush,W~queue:*)", to do that
 --       with these keys
 -- role: producer taker viewer worker

@@ -1,6 +1,5 @@
 -- doctor_again: looks once more, and at all places, at things that seemed wrong.
 --
--- KEYS[1] prefix
 -- ARGV: now, thing, ... (as of doctor_faults.each)
 -- role: viewer
 -- reply: JSON: found, a list of doctor_faults.find

@@ -1,6 +1,5 @@
 -- doctor_mend: repairs things that are wrong still, judged at all places within this call.
 --
--- KEYS[1] prefix
 -- ARGV: now, thing, ... (as of doctor_faults.each)
 -- role: operator
 -- reply: JSON: found, a list of doctor_faults.repair

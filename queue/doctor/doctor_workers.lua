@@ -1,6 +1,5 @@
 -- doctor_workers: which of these libraries of functions no worker of this namespace uses. One that does not say may use any.
 --
--- KEYS[1] prefix
 -- ARGV: now, digest, ...
 -- role: viewer
 -- reply: JSON: all: how many were given; unused: those

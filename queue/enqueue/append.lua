@@ -1,7 +1,6 @@
 -- append: the next chunk of a batch, exactly once. A batch knows how many lines of its input it has and a checksum over
 -- them; a chunk that does not begin there changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, batch,
 --       keep_ms     how long an unnamed bulk is remembered after this chunk; '': it has a name and counts its jobs
 --       first       lines of the input before this chunk

@@ -1,7 +1,6 @@
 -- enqueue: one job, once: while its id is remembered, another call with that id changes nothing; nor does one with a unique key
 -- that another job holds.
 --
--- KEYS[1] prefix
 -- ARGV: now, queue, type, id,
 --       keep_ms    how long the id is remembered
 --       tag        random, of this one call: when it is sent twice because its answer was lost, both answers are the same;

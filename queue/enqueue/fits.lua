@@ -1,7 +1,6 @@
 -- fits: could a job of that type and cost ever start, what tells its jobs apart, and is its name known? For a bulk, which asks before it adds the first
 -- one; the cost of a single job is looked at by enqueue, and the rest is asked behind it.
 --
--- KEYS[1] prefix
 -- ARGV: now, type, cost
 -- role: producer viewer
 -- reply: when it could [ the path by which keys are found, a limit that has it, or twice '' where its limits are not keyed ], and behind them, where no

@@ -1,6 +1,5 @@
 -- history: what has happened to a type or at a limit, by minutes or hours, as workers have recorded it; touches nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, what (t: a type, l: a limit), name, step (m: minutes, h: hours), how many slots at most
 -- role: viewer
 -- reply: JSON: {"now": "us", "name":, "step": us, "first": number of the first slot, "starts_now": [start, ...], "wasted_now": [loss, ...]},

@@ -1,7 +1,6 @@
 -- totals: all that workers have recorded of some types or limits, since they were first recorded, or again after 72 hours without anything. Touches
 -- nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, what (t: types, l: limits), name, ...
 -- role: viewer
 -- reply: JSON: {}, raw: a slot of number 0 for each name, as it stands there (slot.c reads it); of what was never recorded, lives

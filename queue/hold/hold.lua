@@ -1,6 +1,5 @@
 -- hold: slots on lease, of all rules of a limit, concurrency too. A caller may wait for them, in the line of take_wait.
 --
--- KEYS[1] prefix
 -- ARGV: the nine arguments of take_wait; ttl (how long it is held unless renewed, us), who (any text)
 -- role: taker
 -- reply: as take_wait. Allowed: limit ~ tag is the token, and is held from when its slot starts. The same tag again: the hold is renewed.

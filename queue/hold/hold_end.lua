@@ -1,7 +1,6 @@
 -- hold_end: a hold ends: what it took of concurrency goes back, and the rates are settled by what it cost in truth. Its end comes by its token
 -- alone, and once.
 --
--- KEYS[1] prefix
 -- ARGV: now, token, spent ('': as much as it took)
 -- role: taker
 -- reply: [ 1: it has ended; 0: it was not held (any more) ]

@@ -1,6 +1,5 @@
 -- hold_list: who holds slots of a limit, a page of them; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, limit [, cursor, the place where the last call ended]
 -- role: viewer
 -- reply: JSON: {"now": us, "holds": [{"token", "key" ('': none), "cost", "since": us, "until": us, "who"}, ...],

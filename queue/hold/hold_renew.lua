@@ -1,6 +1,5 @@
 -- hold_renew: a hold lasts on, for its ttl from now, while it is held.
 --
--- KEYS[1] prefix
 -- ARGV: now, token
 -- role: taker
 -- reply: [ 1: it does; 0: it is not held (any more) ]

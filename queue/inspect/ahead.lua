@@ -1,6 +1,5 @@
 -- ahead: how many jobs of a type stand in a stretch of a queue or lane, and what they cost; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), first, last (indexes, at most 1000), type
 -- role: viewer
 -- reply: JSON: {"jobs", "slots", "least", "most": slots of the cheapest and the dearest, "looked_at": entries, fewer where they are large},

@@ -1,6 +1,5 @@
 -- cancel: ends one job that find_job has found where it does not wait in line: those are ended by job_act.
 --
--- KEYS[1] prefix
 -- ARGV: now, id, then one of
 --         "tell" worker token it runs: its worker is told, and if it comes back all the same, it ends
 --         "take" header entry it stands in `later`, as a record of these: gone at once

@@ -1,6 +1,5 @@
 -- find_job: looks for a job by its id, in as many places as one page allows; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, id, most (entries of one page, 1 to 1000), then what `next` of the page before says: places, as places.lua has them, the next one first
 -- role: viewer
 -- reply: JSON: {"now": "us", "bytes": that were read, "looked_at": jobs of this page, "next": [place, from, ...], "job": {...}}; "next" is

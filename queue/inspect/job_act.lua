@@ -11,7 +11,6 @@
 -- Jobs in other states are left, and so are those for which there is nothing to do: cancelled already, or the first in their place. Those
 -- that were cancelled, alone or with their batch, are neither run nor retried: a claim would end them.
 --
--- KEYS[1] prefix
 -- ARGV: now, action, most (entries of this page, 1 to 1000), jobs (that it is done to at most), seed (random: see sign), n, field, value
 --       (n of these, as job_search.lua has them), then what `next` of the page before says: places, as places.lua has them, the next one
 --       first

@@ -1,6 +1,5 @@
 -- job_list: one page of the jobs that a search is for: which, or how many.
 --
--- KEYS[1] prefix
 -- ARGV: now, verb ("list"; "count"; "measure": how many jobs there are in the places that are looked at, about), most (entries of one page,
 --       1 to 1000), rows (of list, 1 to 100), n, field, value (n of these, as job_search.lua has them), then what `next` of the page before
 --       says: places, as places.lua has them, the next one first

@@ -1,6 +1,5 @@
 -- why: what holds a job that waits in a queue or lane; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, place (queue:<queue> or lane:<lane>), type, body
 -- role: viewer
 -- reply: JSON: {"now": "us", "key": what stands for its key, "lane": its lane (lane:<lane>), "length": jobs there, "cost": "slots",

@@ -1,6 +1,5 @@
 -- worker_order: an operator orders a worker to take no more jobs, to take some again, or to stop. It hears of it with its next heartbeat.
 --
--- KEYS[1] prefix
 -- ARGV: now, instance, "quiet", "resume" or "stop"
 -- role: operator
 -- reply: JSON: {"before": the order that it had; not there: none}

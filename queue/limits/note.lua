@@ -1,6 +1,5 @@
 -- note: puts what somebody has done into the log, beside the changes of limits, which their scripts put there. It changes no revision.
 --
--- KEYS[1] prefix
 -- ARGV: now, what, by
 -- role: operator
 -- reply: JSON: {}

@@ -2,7 +2,6 @@
 -- who has set one since then has set a newer one, which stays. All of a call are written, or none; who knows more of them than one call should
 -- write makes several. A type whose limits come with a later call is not held by them until then.
 --
--- KEYS[1] prefix
 -- ARGV: now, by (for the log), cursor, revision (the place where the last call ended: '0' and '' at first), record of rate_known, ...
 -- role: worker
 -- reply: [ cursor, revision, "limit <name>" or "type <name>" that was written, ... ]; a cursor other than '0': only some types were checked and

@@ -5,7 +5,6 @@
 -- Where keys are found by another path now, the lanes that sleep are sorted here: were that left to claims, the rings would be full of
 -- them, and nothing would start before the last one is sorted.
 --
--- KEYS[1] prefix
 -- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
 --       resume (1: ends the pauses of these gates that nobody has set by hand, 0), limit, ... (no type and no limit: all limits)
 -- role: operator

@@ -1,6 +1,5 @@
 -- rate_export: what somebody has set: limits with the weights and pauses of their keys, types, pauses of queues; a page of it, changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now [, what ("limits" or "types"), cursor: the place where the last call ended]
 -- role: viewer
 -- reply: JSON: {"now": us, "rows": [row, ...], "next": [what, cursor], unless that was all}; a row may come twice

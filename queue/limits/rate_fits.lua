@@ -1,6 +1,5 @@
 -- rate_fits: could a type be held so? Changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, type, cost, then limit, rules * n: those that hold it besides that of its own name, which may be among them; rules '': as they are now
 -- role: viewer
 -- reply: JSON: {}; refused: why it could not

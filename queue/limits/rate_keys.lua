@@ -1,7 +1,6 @@
 -- rate_keys: the keys of a limit that have the most jobs parked, as far as they can be found with so many questions: the longest lanes (longest.lua),
 -- and a sample of the others; who is paused; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, limit, most (keys, at most 100), key ('': the longest; else this one alone) [, the place where the last call ended: cursor among the
 --       types ('-': all are known), jobs of those so far, 1: more types have lanes than are named, type, its jobs, ...]
 -- role: viewer

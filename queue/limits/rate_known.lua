@@ -1,7 +1,6 @@
 -- rate_known: what a worker keeps of the limits of its types, so that rate_again can write them when Redis has lost them. A page of it, as a worker may
 -- have very many types.
 --
--- KEYS[1] prefix
 -- ARGV: now, the newest revision that it knows ('': none), the birth of the data that it knows (past; '': none), how many more records it keeps,
 --       bytes of them, how many types come behind these, type, ...
 -- role: worker viewer

@@ -1,6 +1,5 @@
 -- rate_list: the limits and the states of their gates, or the names of all types, a page of them; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, what ("limits" or "types") [, cursor: the place where the last call ended, values that a scan has found and that were not taken, ...]
 -- role: viewer
 -- reply: JSON: {"now": us, "next": [cursor, ...], the place to go on from; absent: that was all},

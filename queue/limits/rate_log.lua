@@ -1,6 +1,5 @@
 -- rate_log: what people have done, the newest first; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now
 -- role: viewer
 -- reply: JSON: {"changes": [text, ...], "acts": [text, ...]}, of limits and types, and of all else; each text is JSON: {"at": seconds,

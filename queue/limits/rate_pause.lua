@@ -1,7 +1,6 @@
 -- rate_pause: pauses a limit for a time or until it is resumed, or ends its pause and those that providers asked for; what waits is looked at
 -- again.
 --
--- KEYS[1] prefix
 -- ARGV: now, limit, for_us ('': until it is resumed; 0: resume), reason, what, by (for the log)
 -- role: operator
 -- reply: JSON: {"was": was it paused, by somebody or for a provider, "before", "pause": as reasons.pause has what somebody has set, "asleep", "rest":

@@ -1,7 +1,6 @@
 -- rate_pause_key: pauses one key of a limit, for a time or until it is resumed; or ends its pause, and those that providers asked for. What waits is
 -- looked at again.
 --
--- KEYS[1] prefix
 -- ARGV: now, limit, key, the key as jobs have it ('': the same), for_us ('': until it is resumed; 0: resume), reason, what, by (for the log)
 -- role: operator
 -- reply: JSON: {"was": was it paused, "before", "pause": as rate_pause has them, "rest": as rate_wake has it}

@@ -1,7 +1,6 @@
 -- rate_recount: after rate_set changed the path by which the jobs of a limit's types are told apart: of a page of these types, jobs without a key are
 -- counted anew. What is not done because somebody died half way leaves the old count, which is only shown.
 --
--- KEYS[1] prefix
 -- ARGV: now, limit, its text before [, the place where the last call ended]
 -- role: operator
 -- reply: JSON: {"next": [place], unless that was the last page}

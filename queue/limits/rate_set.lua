@@ -1,7 +1,6 @@
 -- rate_set: sets or removes a limit and has all that waits at its gates looked at again. What a gate has counted stays
 -- counted: a rule keeps its place, and so its gates, whatever place it is given in and whichever other rules go, and finds it when it comes back.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log) [, the place where the last call ended: cursor, revision]
 -- role: operator
 -- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "asleep", "rest": as rate_wake has them,

@@ -1,6 +1,5 @@
 -- rate_use: holds a type by further limits, or no longer by some, and says what a job of it costs.
 --
--- KEYS[1] prefix
 -- ARGV: now, type, verb ("use" or "unuse"), cost ('' leaves it), what, by (for the log), limit, ...
 -- role: operator
 -- reply: JSON: {"asleep", "rest": as rate_wake has them}, where something may start earlier now

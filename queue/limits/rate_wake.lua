@@ -2,7 +2,6 @@
 -- as "rest" says. What is not done because somebody died half way is done by heartbeats, but for lanes that sleep: these are woken late, and by
 -- doing it again, and for workers that were to give jobs back: these start theirs.
 --
--- KEYS[1] prefix
 -- ARGV: now, cursor among the queues ('': all were seen), cursor among the workers on duty ('': all were told), type that lets go of limits
 --       ('': none), limit, ...
 -- role: operator

@@ -1,6 +1,5 @@
 -- rate_weight: the share of a key where a limit's keys take turns: a key of weight 3 has three starts for one of others.
 --
--- KEYS[1] prefix
 -- ARGV: now, limit, key, weight (1 is that of all keys), what, by (for the log)
 -- role: operator
 -- reply: JSON: {}

@@ -1,6 +1,5 @@
 -- schedule_pause: pauses a schedule: its occurrences pass without jobs until that time, or until it is resumed. Or ends that.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, for_us ('': until it is resumed; 0: resume), reason, create (not looked at), what, by (for the log)
 -- role: operator
 -- reply: JSON: {"before", "pause": as reasons.pause has them, of the pause before and of the one that is there now}

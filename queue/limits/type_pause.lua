@@ -1,7 +1,6 @@
 -- type_pause: pauses a type, whether a limit holds it or not: none of its jobs starts until that time, or until it is resumed. Or ends that, and
 -- what waits is looked at again.
 --
--- KEYS[1] prefix
 -- ARGV: now, type, for_us ('': until it is resumed; 0: resume), reason, create (1: though there is no such type yet), what, by (for the log)
 -- role: operator
 -- reply: JSON: {"before", "pause": as reasons.pause has them, of the pause before and of the one that is there now; "rest": as rate_wake has it}

@@ -1,6 +1,5 @@
 -- type_remove: forgets a type of which nothing is left, as one whose name was mistyped: its counters and what was recorded of it.
 --
--- KEYS[1] prefix
 -- ARGV: now, type, what, by (for the log)
 -- role: operator
 -- reply: JSON: {"missing": type} when there is none here; {"left": {what is left of it: how many, ...}} when it stays; {"uses": its attributes}

@@ -1,6 +1,5 @@
 -- divide: this partition is one of so many from now on. Nothing may be here before: what is, would be looked for elsewhere.
 --
--- KEYS[1] prefix
 -- ARGV: now, how many partitions, 2 to 64, or '' to look
 -- role: operator
 -- reply: JSON: {"count": how many there are, absent: that was never set, "used": there is something here}

@@ -1,6 +1,5 @@
 -- queue_list: the names of the queues, and who serves them, a page a call; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now [, what is walked, cursor: the place where the last call ended]
 -- role: viewer
 -- reply: JSON: {"queues": {name: true, ...}, "workers": {worker that is alive: place in raw, ...},

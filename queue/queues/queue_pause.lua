@@ -1,7 +1,6 @@
 -- queue_pause: pauses a queue: nothing of it starts, neither what waits nor what is parked; or ends that. With create, a queue may be paused before
 -- its first job.
 --
--- KEYS[1] prefix
 -- ARGV: now, queue, for_us ('': until it is resumed; 0: resume), reason, create (1: though there is no such queue yet), what, by (for the log; '': it is noted elsewhere)
 -- role: operator
 -- reply: JSON: {"before", "pause": as reasons.pause has them, of the pause before and of the one that is there now, "rest": as rate_wake has it}

@@ -3,7 +3,6 @@
 -- A walk keeps a stack of places, each with how far it has been read ('' at first). A page goes on with the one on top; places that it
 -- names come before the rest of it. Jobs of one type stand in a queue among others: those are left to job_act.
 --
--- KEYS[1] prefix
 -- ARGV: now, queue ("<queue>!": lanes of jobs that are to run alone), "count" or "remove", type ('': all), most (jobs of this page, 1 to
 --       1000), then what `next` of the page before says: the stack, its top first, of
 --       place: queue, rings (names those that are there), ring:<type>, sleep; from

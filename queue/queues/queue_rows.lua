@@ -1,6 +1,5 @@
 -- queue_rows: jobs of several queues, in numbers; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, queue, ... (1 to 100)
 -- role: viewer
 -- reply: JSON: {"rows": [{"waiting", "paused_since": as paused.since tells it, "parked"}, ...]} of the first queues, as many as one call

@@ -1,6 +1,5 @@
 -- schedule_add: a schedule, new or instead of the one of that name.
 --
--- KEYS[1] prefix
 -- ARGV: now, name,
 --       definition   JSON (queue/schedule/schedule.h); no script looks into it
 --       next         its next occurrence, us

@@ -1,7 +1,6 @@
 -- schedule_fire: the jobs of a schedule that is due, unless it is paused, and its next occurrence, once: whoever comes second finds that the
 -- schedule waits for another occurrence.
 --
--- KEYS[1] prefix
 -- ARGV: now, name,
 --       definition, due   the schedule as promote named it
 --       next              its next occurrence, us, later than due; '': it has none

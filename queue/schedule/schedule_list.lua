@@ -1,6 +1,5 @@
 -- schedule_list: a page of the schedules, or one of them; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, name ('': all), cursor (where the last page ended; none at first)
 -- role: viewer
 -- reply: JSON: {"now": us, "next": [cursor], unless that was the last page, "schedules": [{"name":, "definition": JSON text, "due": us of

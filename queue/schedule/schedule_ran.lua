@@ -1,6 +1,5 @@
 -- schedule_ran: somebody has enqueued one of a schedule's jobs beside its occurrences.
 --
--- KEYS[1] prefix
 -- ARGV: now, name, queue, type, id
 -- role: operator
 -- reply: JSON: {"known": is there such a schedule?}

@@ -1,6 +1,5 @@
 -- schedule_remove: a schedule ends; the jobs that it has enqueued stay.
 --
--- KEYS[1] prefix
 -- ARGV: now, name
 -- role: operator
 -- reply: JSON: {"known": was there one?}

@@ -1,6 +1,5 @@
 -- coming: which jobs of some types start next, by the turns of types and keys; touches nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, most (jobs, 1 to 50), type, type ... (at most 20)
 -- role: viewer
 -- reply: JSON: {"now": "us", "jobs": [{"type", "queue", "id", "key", "cost" where it names its own, "opens_at", "list", "place", "of": as find_job has them}, ...]}

@@ -1,6 +1,5 @@
 -- status: what there is, in numbers, a page a call; touches nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now [, what is walked (halted, then queues, then workers; or types), cursor ('0' at first): the place where the last call ended, bytes of jobs that may still be read, how many values a scan has
 --       found that were not taken, these, ... [, queue, rank: of held types, ...]]
 -- role: viewer

@@ -4,7 +4,6 @@
 -- kind keeps all of them, they stay under the old id, which is reaped when its time is over. Who begins is heard of, as by
 -- a heartbeat: a clock that is set back before the first of these is noticed.
 --
--- KEYS[1] prefix
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
 --       the last mark that it was answered (0: none), n, queue or pattern * n, token * the rest: what it still runs; and '-'
 --       where it has called no handler for what it does not name: the answers to its claims were lost. That gives its slots back

@@ -1,6 +1,5 @@
 -- cancel_heard: a worker has heard that a job of its was cancelled; what tells it so, goes.
 --
--- KEYS[1] prefix
 -- ARGV: now, worker, token
 -- role: worker
 -- reply: 1; 0: it is not told so, or no more

@@ -2,7 +2,6 @@
 -- anything parked or running, is a retry due? Scheduled and held jobs do not count, nor what only a person can start: jobs of paused
 -- queues, of types and keys that are paused until they are resumed, and those that a paused batch has aside; these are told apart. Touches nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, n, queue * n, type * the rest
 -- role: worker
 -- reply: [ waiting, parked, running, due, paused, aside, halted, stopped ]

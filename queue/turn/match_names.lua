@@ -1,6 +1,5 @@
 -- match_names: a page of the queues or types that some words stand for, names or patterns; changes nothing.
 --
--- KEYS[1] prefix
 -- ARGV: now, what ('queues' or 'types'), cursor ('0': from the beginning), most (names to look at, 1 to 1,000), word, ...
 -- role: worker viewer
 -- reply: [ next cursor ('0': that was all), name, ... ]

@@ -1,7 +1,6 @@
 -- promote: scheduled and retried jobs that are due leave `later`: for the tail of their queue, or the head of their lane.
 -- Schedules that are due stay there and are named: the worker works out which jobs they stand for and calls schedule_fire.
 --
--- KEYS[1] prefix
 -- ARGV: now, most, seed (random: see sign)
 -- role: worker
 -- reply: [ how many were moved or put off, fewer than most where they are large, now, [schedule, definition, due, ...],

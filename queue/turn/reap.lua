@@ -4,7 +4,6 @@
 -- jobs some of the oldest are forgotten where they are too many or too old. So are marks of cancelled jobs that are nowhere, and queues
 -- that nobody needs; holds whose end has come give back what they took. What is done for all is left out where another heartbeat has just done it.
 --
--- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none), group,
 --       'quiet' if it takes no more jobs and stays, whoever told it so; else ''
 -- role: worker

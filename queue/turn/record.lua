@@ -1,7 +1,6 @@
 -- record: what a worker has counted since it last said so is added to the slots of its types and limits. A worker sends it with a turn that goes
 -- anyway. Rows of what lives on another partition by now, and those whose key is of a wrong kind, are passed over.
 --
--- KEYS[1] prefix
 -- ARGV: now, rows: what, name, counts
 --       what: t a type, l a limit; counts as in the slots of queue/state/minutes.lua, each code once. s the seconds of a limit: a code of starts is
 --       the tenth of a second since 1970, of lost slots N, E, H or L and the second; and "="

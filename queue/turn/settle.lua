@@ -2,7 +2,6 @@
 -- A lease that is no longer the worker's (it was reaped, or settled before) changes nothing and is counted. Where a key holds
 -- something else, nothing is settled.
 --
--- KEYS[1] prefix
 -- ARGV: now, worker, then any number of
 --         "done"  type batch n token * n   batch: of all of them, '' for none
 --         "run"   type batch n token       the same of n jobs whose tokens differ in the index alone: it goes up by one, from that token on

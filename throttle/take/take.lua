@@ -1,6 +1,5 @@
 -- take: slots for callers of any kind, now or not at all.
 --
--- KEYS[1] prefix
 -- ARGV: now, peek (1: takes nothing, 0), rules ('' for the limits' own; else a set of rules in the stored form, without
 --       marks, for all items), then for each of 1 to 1,000 items: limit, key ('' for none), cost
 -- role: taker

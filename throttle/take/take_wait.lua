@@ -1,6 +1,5 @@
 -- take_wait: a slot for a caller who waits for it. Callers who wait for the same limit and key stand in line, in the order of coming.
 --
--- KEYS[1] prefix
 -- ARGV: now, what it does: "wait", "ask" (it waits, and does not listen to its bell: it is told the soonest time) or "leave" (it does not
 --       wait any more), rules (as in take), limit, key ('' for none), cost, place ('' at first, then as it was answered), tag (letters and
 --       digits, of the caller's own), most (how long it may wait yet, us; -1: as long as it takes)
