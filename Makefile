@@ -444,7 +444,7 @@ scale: deps
 -include $(SCALE_OBJECTS:.o=.d)
 
 # ---- Beside other queues, the same work in turns; bench/peers/run.py says how. Half an hour; some of it:
-# make bench-peers PEERS='--peers weir,bullmq --rows run --trips 0 --repeats 1'
+# make bench-peers PEERS='--peers weir,bullmq --rows run --repeats 1'
 
 PEERS_BUILD   = $(BUILD)/peers
 PEERS_CLIENTS = $(patsubst bench/peers/clients/%.c,$(PEERS_BUILD)/%,$(wildcard bench/peers/clients/*.c))
@@ -455,10 +455,6 @@ $(PEERS_BUILD)/%: bench/peers/clients/%.c bench/peers/clients/record.h $(BUILD)/
 	@mkdir -p $(@D)
 	$(call step,CC,$<)$(CC) -D_GNU_SOURCE -I. -Iinclude -std=c11 -O2 -g $(WARNINGS) -pthread -o $@ $< $(BUILD)/libweir.a $(LIBS) $(PEER_LIBS)
 
-$(PEERS_BUILD)/delay: $(BUILD)/bench/peers/delay.o $(BUILD)/tests/proxy.o $(LIB_OBJECTS)
-	@mkdir -p $(@D)
-	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
-
 $(PEERS_BUILD)/node_modules: bench/peers/package.json
 	@mkdir -p $(@D)
 	@cp $< $(@D)
@@ -466,7 +462,7 @@ $(PEERS_BUILD)/node_modules: bench/peers/package.json
 
 bench-peers:
 	@core/deps.sh peers
-	@$(MAKE) -s --no-print-directory $(PARALLEL) all $(PEERS_CLIENTS) $(PEERS_BUILD)/delay $(PEERS_BUILD)/node_modules
+	@$(MAKE) -s --no-print-directory $(PARALLEL) all $(PEERS_CLIENTS) $(PEERS_BUILD)/node_modules
 	@bench/peers/run.py $(PEERS_BUILD) $(PEERS)
 
 .PHONY: bench-peers

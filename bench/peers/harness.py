@@ -1,4 +1,4 @@
-"""What all rows of run.py share: servers of their own, a link that delays, clients, and what their records say.
+"""What all rows of run.py share: servers of their own, clients, and what their records say.
 
 A client is a program that is called in three ways, with the port of the server:
 
@@ -59,23 +59,17 @@ def end(process):
 class Server:
     """A server of a row's own. argv: with {port} and {folder}; it keeps nothing on disk."""
 
-    def __init__(self, argv, trip_us, delay):
+    def __init__(self, argv):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-peer-")
-        self.own_port = free_port()
-        argv = [word.format(port=self.own_port, folder=self.folder.name) for word in argv]
+        self.port = free_port()
+        argv = [word.format(port=self.port, folder=self.folder.name) for word in argv]
         self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder.name)
-        wait_for_port(self.own_port, self.process)
-        self.port, self.link = self.own_port, None
-        if trip_us:
-            self.link = subprocess.Popen([delay, str(self.own_port), str(trip_us)], stdout=subprocess.PIPE, text=True)
-            self.port = int(self.link.stdout.readline())
+        wait_for_port(self.port, self.process)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        if self.link:
-            end(self.link)
         end(self.process)
         self.folder.cleanup()
 
@@ -95,7 +89,7 @@ class Server:
     def memory(self):
         """Bytes: what Redis says that it uses; of another server what it has resident."""
         if "redis" in self.process.args[0]:
-            with socket.create_connection(("127.0.0.1", self.own_port), 5) as s:
+            with socket.create_connection(("127.0.0.1", self.port), 5) as s:
                 s.sendall(b"INFO memory\r\n")
                 text = s.recv(65536)
             return int(text.split(b"used_memory:")[1].split(b"\r\n")[0])

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """make bench-peers: the same work through Weir and through other queues, in one run, in turns.
 
-usage: run.py BUILD [--peers NAME,...] [--rows NAME,...] [--trips MS,...] [--repeats N] [--json FILE]
+usage: run.py BUILD [--peers NAME,...] [--rows NAME,...] [--repeats N] [--json FILE]
 
-Each row starts a server of its own on loopback and ends it. --trips: round trips to it, in ms: 0,1. All rows of a peer are
+Each row starts a server of its own on loopback and ends it. All rows of a peer are
 repeated, with the other peers between; the table has medians, and behind rates the smallest and the largest. --json: each
 single measurement, a line each.
 """
@@ -25,14 +25,14 @@ BACKLOG, UNLIMITED, BEHIND_RATE, BEHIND_S = 20_000, 1_000, 10, 40
 
 
 class Run:
-    """One peer over one link: what its rows call."""
+    """One peer: what its rows call."""
 
-    def __init__(self, peer, trip_us):
-        self.peer, self.trip_us = peer, trip_us
+    def __init__(self, peer):
+        self.peer = peer
         self.env = dict(os.environ, NODE_PATH=os.path.join(peer.build, "node_modules"), PYTHONDONTWRITEBYTECODE="1", C_FORCE_ROOT="1")
 
     def server(self):
-        return harness.Server(self.peer.server, self.trip_us, os.path.join(self.peer.build, "delay"))
+        return harness.Server(self.peer.server)
 
     def call(self, server, *words):
         done = subprocess.run([*self.peer.client, words[0], str(server.port), *map(str, words[1:])], env=self.env,
@@ -59,7 +59,7 @@ class Run:
 
 
 def row_enqueue(run):
-    n = run.peer.enqueues if not run.trip_us else run.peer.enqueues // 5
+    n = run.peer.enqueues
     with run.server() as server:
         memory, cpu = server.memory(), server.cpu()
         seconds = run.enqueue(server, n, "U")
@@ -67,7 +67,7 @@ def row_enqueue(run):
 
 
 def row_run(run, workers=1):
-    n = run.peer.jobs if not run.trip_us else run.peer.jobs // 5
+    n = run.peer.jobs
     with run.server() as server:
         run.enqueue(server, n, "U")
         cpu = server.cpu()
@@ -168,19 +168,17 @@ def say(row, figures):
     return text + f"; {middle('bytes'):,.0f} bytes" if row == "enqueue" else text
 
 
-def print_table(found, names, rows, trips):
+def print_table(found, names, rows):
     print("\nSparse: p50 and p99 from sending a job to its start. µs: CPU of the server for a job. Throttled: the part of the rate that was"
           "\nkept, and the most starts within any 1 s and any 100 ms. Bytes: memory of the server for a waiting job.\n")
-    for trip in trips:
-        print(f"A round trip of {trip} ms:\n\n| | {' | '.join(TITLES[row] for row in rows)} |\n|{' --- |' * (len(rows) + 1)}")
-        for name in names:
-            cells = []
-            for row in rows:
-                got = found[trip, row, name]
-                good = [g for g in got if "trouble" not in g]
-                cells.append(say(row, {k: [g[k] for g in good] for k in good[0]}) if good else got[0]["trouble"])
-            print(f"| {name} | {' | '.join(cells)} |")
-        print()
+    print(f"| | {' | '.join(TITLES[row] for row in rows)} |\n|{' --- |' * (len(rows) + 1)}")
+    for name in names:
+        cells = []
+        for row in rows:
+            got = found[row, name]
+            good = [g for g in got if "trouble" not in g]
+            cells.append(say(row, {k: [g[k] for g in good] for k in good[0]}) if good else got[0]["trouble"])
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 def choose(text, known, what):
@@ -194,11 +192,10 @@ def choose(text, known, what):
 def main():
     ask = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1][7:], add_help=False)
     ask.add_argument("build")
-    for flag, default in (("--peers", ""), ("--rows", ""), ("--trips", "0,1"), ("--repeats", "3"), ("--json", os.devnull)):
+    for flag, default in (("--peers", ""), ("--rows", ""), ("--repeats", "3"), ("--json", os.devnull)):
         ask.add_argument(flag, default=default)
     given = ask.parse_args()
     names, rows = choose(given.peers, peers.ALL, "peers"), choose(given.rows, ROWS, "rows")
-    trips = [float(t) if "." in t else int(t) for t in given.trips.split(",")]
     chosen = [peers.ALL[name](os.path.abspath(given.build)) for name in names]
     found = {}
     print(time.strftime("%Y-%m-%d %H:%M"), platform.platform(), f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.2f}")
@@ -206,17 +203,16 @@ def main():
         print(f"{peer.name} {peer.version}: {peer.note}")
     with open(given.json, "a") as out:
         for _ in range(int(given.repeats)):
-            for trip in trips:
-                for row in rows:
-                    for peer in chosen:
-                        try:
-                            figures = ROWS[row](Run(peer, int(trip * 1000)))
-                        except (Trouble, subprocess.TimeoutExpired, ValueError, OSError) as e:
-                            figures = {"trouble": str(e)}
-                        found.setdefault((trip, row, peer.name), []).append(figures)
-                        print(json.dumps({"trip_ms": trip, "row": row, "peer": peer.name, **figures}), file=out, flush=True)
-                        print(f"{trip} ms {row} {peer.name}: {figures}", file=sys.stderr, flush=True)
-    print_table(found, names, rows, trips)
+            for row in rows:
+                for peer in chosen:
+                    try:
+                        figures = ROWS[row](Run(peer))
+                    except (Trouble, subprocess.TimeoutExpired, ValueError, OSError) as e:
+                        figures = {"trouble": str(e)}
+                    found.setdefault((row, peer.name), []).append(figures)
+                    print(json.dumps({"row": row, "peer": peer.name, **figures}), file=out, flush=True)
+                    print(f"{row} {peer.name}: {figures}", file=sys.stderr, flush=True)
+    print_table(found, names, rows)
 
 
 if __name__ == "__main__":
