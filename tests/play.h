@@ -12,8 +12,10 @@
  *   job slow a1 a2 {"key":"a"}           jobs with more members; high:slow: in another queue; slow*20: slow0 to slow19
  *   push default {"type":"t"}            a body as any client pushes it
  *   claim w 10 -> a1 b1*3@0.002s; next 0.9975s
- *   claim w 10 5                         and 5 ahead. `ask held types=t,odd`: what the next claims ask for, or say, besides
+ *   claim w 10 5                         and 5 ahead. `ask held types=t,odd`: what the next claims ask for, or say, besides; causes
  *   end w retry a1,b1 1s why             done, finish, retry, throttled, back, dead, cancelled, interrupted
+ *   end w done a1,b1 b                   these are of batch b
+ *   put t batch=b unique=k until=start in=5s tag=x a1 a2  jobs as producers enqueue them; who is refused changes nothing
  *   spend w a1 2                         what it has cost
  *   +1.5s -1h next                       (each is a line) the clock; next: to where the last claim wants the next one, no slot lost
  *   beat w -> 2; reaped 1                a heartbeat: jobs that it took back, and what else it says; pass w 31s: heartbeats for that long
@@ -24,6 +26,9 @@
  *   LLEN %queue:default -> 2             any command of Redis
  *   call rate_use t use _ what me acct   any script; _ is an empty word, &a1 the token of a job
  *   why b -> parked: of 2, place 1       where a job is, what is known of it, the gates it must pass; with a client (scene_client.h)
+ *   count slow; purge slow; purge; cancel a -> parked, removed   jobs of the default queue, by a client too
+ *   coming slow 5 -> b@0.1s c:key@0.2s d@?   which jobs a limit lets start next, and when
+ *   seen T+1s                            the mark that the next workers who come again were answered last
  *   calls hgetall -> 0                   how often a command ran since CONFIG RESETSTAT
  *   refused call | one | another         calls that change nothing, as expect_refused() has them
  *   remember; unchanged                  nothing in Redis has changed since

@@ -495,7 +495,8 @@ static void end_jobs(FILE *out)
             continue;
         }
         assert_int_equal(sscanf(token.at, "%*[^/]/%*[^/]/%129[^/]", type), 1);
-        settle_done(&a, type, span_str(words[4]), 1);
+        if (i == 0)
+            settle_done(&a, type, span_str(words[4]), (size_t)ids.count);
         settle_token(&a, token);
     }
     stale = settled(&a);

@@ -1,5 +1,5 @@
-/* Batches: what they count, when they end, what follows them once, and pausing, resuming and cancelling them: the scripts, under a clock of
- * the test's own. */
+/* Batches: tests/plays/batch.txt; here many of them, many jobs, and what a client reads. */
+#include "tests/play.h"
 #include "tests/scene.h"
 
 #include "core/client/client.h"
@@ -46,31 +46,6 @@ static void seal(const char *then)
     must(try_seal("1", *then ? "default" : "", then));
 }
 
-/* verb: "pause" or "cancel"; was: "running", "paused" ... */
-static void halt(const char *verb, const char *was)
-{
-    if (strcmp(verb, "pause") == 0)
-        must(turns_ask("batch_pause", WORDS("b", "", "", "1", "pause", "tests")));
-    else
-        must(turns_ask("batch_cancel", WORDS("b", "0")));
-    assert_string_equal(answer_text(turns.answer, "was"), was);
-}
-
-/* Pages of that size until none is left; how many pages. */
-static int pages(const char *script, const char *most)
-{
-    const char *words[] = {"b", most, "seed"};
-    size_t n = strcmp(script, "batch_resume") == 0 ? 3 : 2;
-    int count = 0;
-
-    do {
-        must(turns_ask(script, words, n));
-        count++;
-        assert_true(count < 100);
-    } while (answer_int(turns.answer, "aside") > 0);
-    return count;
-}
-
 static void expect_batch(const char *fields)
 {
     expect_fields(BATCH, fields);
@@ -88,13 +63,6 @@ static void expect_follower(const char *args)
     expect_counters("next", "enqueued 1");
 }
 
-/* Claims one job and ends it. */
-static void run_one(enum settle_verb verb)
-{
-    assert_int_equal(claim("w", 1, 0), 1);
-    settle("w", verb, tokens[0], verb == SETTLE_RETRY ? SECOND_US : 0, verb == SETTLE_DEAD ? "never" : NULL);
-}
-
 static void settle_done_of(const struct span *done, size_t count, const char *batch)
 {
     struct args a = {0};
@@ -107,45 +75,6 @@ static void settle_done_of(const struct span *done, size_t count, const char *ba
 }
 
 /* ---- Counting */
-
-WORKER_TEST(test_counts_each_end)
-{
-    join("a b c d");
-    expect_text("@0,0,0,stag,bb;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
-    expect_batch("total 4");
-    assert_int_equal(redis_number("ZSCORE", PREFIX "batches", "b") / SECOND_US, BEGIN_US / SECOND_US);
-    run_one(SETTLE_RETRY);
-    expect_batch("failed 1, done 0");
-    run_one(SETTLE_DEAD);
-    expect_batch("dead 1");
-    run_one(SETTLE_CANCELLED);
-    expect_batch("cancelled 1");
-    assert_int_equal(claim("w", 1, 0), 1);
-    settle_done_of(tokens, 1, "b");
-    expect_batch("total 4, done 1, dead 1, cancelled 1, failed 2");
-    turns.now_us += SECOND_US;
-    promote(1);
-    run_one(SETTLE_FINISH);
-    expect_batch("total 4, done 2");
-    expect_ended(false); /* not sealed */
-    turns.now_us += SECOND_US;
-    seal("");
-    expect_ended(true);
-}
-
-/* Many done jobs of two batches in one settle. */
-WORKER_TEST(test_counts_groups)
-{
-    join("a b c d e");
-    enqueue("default", "t", "x y");
-    assert_int_equal(claim("w", 10, 0), 7);
-    settle_done_of(tokens, 4, "b");
-    settle_done_of(tokens + 5, 2, "");
-    expect_batch("total 5, done 4");
-    settle_done_of(tokens + 4, 1, "b");
-    expect_batch("done 5");
-    turns_check();
-}
 
 /* A lease that was taken back settles nothing and counts nothing. */
 WORKER_TEST(test_counts_a_job_once)
@@ -197,19 +126,6 @@ WORKER_TEST(test_followers_of_long_names)
     assert_string_not_equal(id[0], id[1]);
 }
 
-/* A batch that is no longer remembered, or something else by that name, does not stop its jobs. */
-WORKER_TEST(test_forgotten)
-{
-    join("a b c");
-    redis_do("DEL", BATCH);
-    run_one(SETTLE_FINISH);
-    assert_int_equal(redis_number("EXISTS", BATCH), 0);
-    redis_do("SET", BATCH, "foreign");
-    run_one(SETTLE_DEAD);
-    run_one(SETTLE_RETRY);
-    expect_text("foreign", "GET", BATCH);
-}
-
 /* The list of batches does not grow by those that are no longer remembered. */
 WORKER_TEST(test_names_are_forgotten)
 {
@@ -249,164 +165,11 @@ WORKER_TEST(test_a_large_job)
     free(entry);
 }
 
-/* ---- Sealing, and what follows */
-
-WORKER_TEST(test_follows_once)
-{
-    join("a b");
-    seal("next");
-    expect_ended(false);
-    run_one(SETTLE_FINISH);
-    expect_ended(false);
-    run_one(SETTLE_DEAD);
-    expect_ended(true);
-    expect_follower("{\"batch\":\"b\",\"total\":2,\"done\":1,\"dead\":1,\"cancelled\":0}");
-    seal("next");
-    seal("");
-    expect_counters("next", "enqueued 1");
-    assert_int_equal(redis_number("SISMEMBER", PREFIX "queues", "default"), 1);
-    turns_check();
-}
-
-/* Its queue is somebody else's: it is dead, and can be retried. */
-WORKER_TEST(test_a_follower_without_a_queue_is_not_lost)
-{
-    join("a");
-    seal("next");
-    assert_int_equal(claim("w", 1, 0), 1);
-    redis_do("SET", QUEUE, "x");
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
-    expect_ended(true);
-    expect_counters("next", "enqueued 1, pulled 1, dead 1");
-    redis_do("DEL", QUEUE);
-    assert_int_equal(turns_check().dead, 1);
-}
-
-/* A dead job that is retried later counts anew, and nothing follows twice. */
-WORKER_TEST(test_follows_once_though_revived)
-{
-    static const char retry[] = "dead retry 100 _ _ _ _ _ _ _ seed 0";
-
-    join("a b");
-    seal("next");
-    run_one(SETTLE_DEAD);
-    must(call_line(retry)); /* before it has ended */
-    expect_batch("dead 0");
-    run_one(SETTLE_FINISH);
-    expect_ended(false);
-    run_one(SETTLE_DEAD);
-    expect_batch("done 1, dead 1");
-    expect_follower("{\"batch\":\"b\",\"total\":2,\"done\":1,\"dead\":1,\"cancelled\":0}");
-    redis_do("DEL", QUEUE);
-    must(call_line(retry));
-    expect_batch("done 1, dead 0");
-    expect_ended(false);
-    run_one(SETTLE_FINISH);
-    expect_batch("done 2, dead 0");
-    expect_ended(true);
-    assert_int_equal(redis_number("LLEN", QUEUE), 0);
-    expect_counters("next", "enqueued 1");
-}
-
-WORKER_TEST(test_seals_what_has_ended)
-{
-    join("a");
-    run_one(SETTLE_FINISH);
-    seal("next");
-    expect_follower("{\"batch\":\"b\",\"total\":1,\"done\":1,\"dead\":0,\"cancelled\":0}");
-}
-
-SCENE_TEST(test_seals_nothing)
-{
-    must(try_seal("0", "default", "next"));
-    assert_string_equal(turns.reply->element[0]->str, "none");
-    assert_int_equal(redis_number("DBSIZE"), 0);
-    seal("next");
-    expect_follower("{\"batch\":\"b\",\"total\":0,\"done\":0,\"dead\":0,\"cancelled\":0}");
-    expect_ended(true);
-}
-
-/* Nothing comes in any more, by either way; the same answer to what did come before. */
-SCENE_TEST(test_sealed)
-{
-    char *before;
-
-    join("a");
-    seal("next");
-    before = turns_digest();
-    assert_int_equal(try_join("b", "b", "t", -1), WEIR_EINPUT);
-    assert_string_equal(turns.error.text, "batch b is sealed: it takes no more jobs; use another name");
-    assert_int_equal(call_line("append b _ 0 1 s s seed _ 1 t 1 1 q 1 {\"id\":\"x\",\"type\":\"t\"}"),
-                     WEIR_EINPUT);
-    assert_string_equal(turns.error.text, "batch b is sealed: it takes no more jobs; use another name");
-    must(try_join("a", "b", "t", -1));
-    assert_int_equal(turns.reply->integer, 1);
-    assert_int_equal(try_seal("1", "default", "other"), WEIR_EINPUT);
-    assert_non_null(strstr(turns.error.text, "batch b was sealed for --then next in queue default"));
-    assert_int_equal(try_seal("1", "else", "next"), WEIR_EINPUT);
-    turns_unchanged(before);
-}
-
-SCENE_TEST(test_sealed_without_a_follower)
-{
-    join("a");
-    seal("");
-    assert_int_equal(try_seal("1", "default", "next"), WEIR_EINPUT);
-    assert_non_null(strstr(turns.error.text, "batch b was sealed without --then"));
-}
-
-/* A chunk with a name counts its jobs, one without does not; both at their place only. */
-SCENE_TEST(test_appends)
-{
-    static const char first[] = "append b _ 0 3 s0 s1 seed -JDOAw- 1 t 2 1 q 2 "
-                                "{\"id\":\"x\",\"type\":\"t\"} {\"id\":\"y\",\"type\":\"t\"}";
-
-    must(call_line(first));
-    expect_batch("total 2, next 3");
-    must(call_line(first));
-    assert_string_equal(turns.reply->element[0]->str, "at");
-    expect_batch("total 2, next 3");
-    must(call_line("append b _ 3 2 s1 s2 seed _ 0 0"));
-    expect_batch("total 2, next 5");
-    seal("");
-    must(call_line(first)); /* a place is told, sealed or not */
-    assert_string_equal(turns.reply->element[0]->str, "at");
-    must(call_line("append run.1 1000 0 1 s0 s1 seed _ 1 t 1 1 q 1 {\"id\":\"z\",\"type\":\"t\"}"));
-    assert_int_equal(redis_number("HEXISTS", PREFIX "batch:run.1", "total"), 0);
-    assert_int_equal(redis_number("ZCARD", PREFIX "batches"), 1);
-}
-
 /* ---- Pausing */
 
 static void expect_aside(int n)
 {
     assert_int_equal(redis_number("LLEN", ASIDE), n);
-}
-
-/* Waiting and parked jobs go aside as they are met, others run, and all come back in their order, whatever
- * the size of the pages. */
-WORKER_TEST(test_pause)
-{
-    join("a b c d e");
-    enqueue("default", "t", "x");
-    assert_int_equal(claim("w", 1, 0), 1);
-    halt("pause", "running");
-    halt("pause", "paused");
-    settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again");
-    expect_leased("w", 10, "x");
-    expect_aside(4);
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
-    turns.now_us += SECOND_US;
-    promote(1);
-    assert_int_equal(claim("w", 10, 0), 0);
-    expect_aside(5);
-    enqueue("default", "t", "y");
-    assert_int_equal(pages("batch_resume", "2"), 3);
-    expect_list(QUEUE, "b c d e a y");
-    expect_aside(0);
-    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
-    expect_leased("w", 10, "b c d e a y");
-    turns_check();
 }
 
 /* A heartbeat ends it, and puts back what is aside; that of another time, or of another pause, does not. */
@@ -474,184 +237,6 @@ WORKER_TEST(test_pauses_that_end_together_end_some_a_call)
         beat_later(1);
     assert_int_equal(redis_number("LLEN", QUEUE), 400);
     assert_int_equal(redis_number("HLEN", PREFIX "halted") + redis_number("EXISTS", PREFIX "reasons"), 0);
-}
-
-/* Its end waits for a key of another kind, and is not forgotten. */
-WORKER_TEST(test_a_pause_ends_when_its_keys_allow_it)
-{
-    static const char *const keys[] = {QUEUE, PREFIX "dead", PREFIX "about"};
-
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        turns_flush(NULL);
-        start("w");
-        join("a");
-        must(turns_pausing("batch_pause", "b", SECOND_US));
-        assert_int_equal(claim("w", 10, 0), 0);
-        expect_aside(1);
-        redis_do("RENAMENX", keys[i], "kept");
-        redis_do("SET", keys[i], "x");
-        beat_later(2 * SECOND_US);
-        assert_int_equal(redis_number("HEXISTS", PREFIX "halted", "b/b"), 1);
-        redis_do("DEL", keys[i]);
-        redis_do("RENAMENX", "kept", keys[i]);
-        beat_later(SECOND_US);
-        assert_int_equal(redis_number("HLEN", PREFIX "halted") + redis_number("EXISTS", PREFIX "reasons"), 0);
-        expect_leased("w", 1, "a");
-    }
-}
-
-/* Whatever ends a pause takes its words along: else they would count among those that are kept. */
-WORKER_TEST(test_no_words_are_left_of_a_pause)
-{
-    for (int i = 0; i < 3; i++) {
-        turns_flush(NULL);
-        start("w");
-        join("a");
-        seal("");
-        assert_int_equal(claim("w", 1, 0), 1);
-        halt("pause", "running");
-        assert_int_equal(redis_number("HEXISTS", PREFIX "reasons", "batch b"), 1);
-        if (i == 0)
-            assert_int_equal(pages("batch_resume", "500"), 1);
-        else if (i == 1)
-            halt("cancel", "paused");
-        else
-            settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
-        assert_int_equal(redis_number("EXISTS", PREFIX "reasons"), 0);
-    }
-}
-
-/* A producer that seals it may end no pause: it ends, and is followed, when it is resumed. */
-WORKER_TEST(test_sealed_while_paused)
-{
-    join("a");
-    run_one(SETTLE_FINISH);
-    halt("pause", "running");
-    seal("next");
-    assert_int_equal(redis_number("HEXISTS", BATCH, "ended"), 0);
-    assert_int_equal(redis_number("HEXISTS", PREFIX "halted", "b/b"), 1);
-    assert_int_equal(redis_number("LLEN", QUEUE), 0);
-    assert_int_equal(pages("batch_resume", "500"), 1);
-    assert_int_equal(redis_number("HEXISTS", BATCH, "ended"), 1);
-    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
-    assert_int_equal(redis_number("LLEN", QUEUE), 1); /* next */
-}
-
-/* All that was left runs to its end while it is paused: then it is not paused any more. */
-WORKER_TEST(test_ends_while_paused)
-{
-    join("a");
-    seal("next");
-    assert_int_equal(claim("w", 1, 0), 1);
-    halt("pause", "running");
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
-    expect_ended(true);
-    expect_counters("next", "enqueued 1");
-    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
-    halt("pause", "ended");
-    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
-}
-
-/* What cannot be read among what is aside is kept with the dead jobs. */
-SCENE_TEST(test_resume_buries_the_unreadable)
-{
-    join("a");
-    redis_do("RPUSH", ASIDE, "nonsense", "default/t/\n@0,0,0,bb;{\"id\":\"z\",\"type\":\"t\"}");
-    assert_int_equal(pages("batch_resume", "500"), 1);
-    expect_list(QUEUE, "z a");
-    assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 1);
-}
-
-/* ---- Cancelling */
-
-WORKER_TEST(test_cancel)
-{
-    join("a b c");
-    must(try_join("later", "b", "t", 5 * SECOND_US));
-    seal("next");
-    assert_int_equal(claim("w", 1, 0), 1);
-    halt("cancel", "running");
-    halt("cancel", "cancelled");
-    halt("pause", "cancelled");
-    assert_int_equal(claim("w", 10, 0), 0);
-    expect_batch("total 4, cancelled 2");
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL); /* what ran has ended as it did */
-    expect_batch("done 1, cancelled 2");
-    expect_ended(false);
-    turns.now_us += 5 * SECOND_US;
-    promote(1);
-    assert_int_equal(claim("w", 10, 0), 0);
-    expect_batch("done 1, cancelled 3");
-    expect_ended(true);
-    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
-    assert_int_equal(redis_number("LLEN", QUEUE), 0); /* nothing follows */
-    expect_counters("next", "enqueued 0");
-    turns_check();
-}
-
-/* A job that ran when its batch was cancelled ends with its attempt: no retry of it waits. */
-WORKER_TEST(test_cancel_ends_what_fails)
-{
-    static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_RETRY};
-
-    join("a b c");
-    seal("next");
-    assert_int_equal(claim("w", 3, 0), 3);
-    halt("cancel", "running");
-    for (size_t i = 0; i < COUNT(verbs); i++) {
-        expect_ended(false);
-        settle("w", verbs[i], tokens[i], 3600 * SECOND_US, NULL);
-    }
-    expect_batch("cancelled 3, failed 0");
-    expect_ended(true);
-    assert_int_equal(redis_number("EXISTS", PREFIX "later"), 0);
-    turns_check();
-}
-
-/* It takes no more, and what was to follow does not, also after a dead job of it has been retried. */
-WORKER_TEST(test_cancel_closes)
-{
-    join("a b");
-    run_one(SETTLE_DEAD);
-    must(try_seal("1", "default", "next"));
-    halt("cancel", "running");
-    assert_int_equal(try_join("c", "b", "t", -1), WEIR_EINPUT);
-    assert_string_equal(turns.error.text, "batch b was cancelled: it takes no more jobs; use another name");
-    assert_int_equal(try_seal("1", "default", "other"), WEIR_EINPUT);
-    assert_non_null(strstr(turns.error.text, "nothing follows it"));
-    assert_int_equal(claim("w", 10, 0), 0);
-    expect_ended(true);
-    must(call_line("dead retry 100 _ _ _ _ _ _ _ seed 0")); /* no more than it takes a new one */
-    assert_int_equal(claim("w", 10, 0), 0);
-    expect_batch("done 0, cancelled 1, dead 1");
-    expect_counters("next", "enqueued 0");
-}
-
-/* What was aside is dropped, page by page, with its locks. */
-WORKER_TEST(test_cancel_of_a_paused_batch)
-{
-    static const char *const resume[] = {"b", "500", "seed"};
-
-    join("a b c d e");
-    seal("next");
-    redis_do("LSET", QUEUE, "0", "@0,0,0,stag,bb,uk;{\"id\":\"a\",\"type\":\"t\"}");
-    redis_do("SET", PREFIX "unique:k", "a");
-    halt("pause", "running");
-    assert_int_equal(claim("w", 10, 0), 0);
-    expect_aside(5);
-    must(turns_ask("batch_drop", resume, 2)); /* it is not cancelled */
-    expect_aside(5);
-    halt("cancel", "paused");
-    must(turns_ask("batch_resume", resume, COUNT(resume)));
-    assert_string_equal(answer_text(turns.answer, "was"), "cancelled");
-    expect_aside(5);
-    assert_int_equal(pages("batch_drop", "2"), 3);
-    expect_batch("cancelled 5");
-    expect_ended(true);
-    assert_int_equal(redis_number("EXISTS", PREFIX "unique:k"), 0);
-    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
-    assert_int_equal(redis_number("LLEN", QUEUE), 0);
-    turns_check();
 }
 
 /* ---- Wrong calls */
@@ -821,5 +406,7 @@ SCENE_TEST(test_remembered)
     assert_int_equal(weir_batch_seal(w, "b", "a b"), WEIR_EINPUT);
     weir_free(w);
 }
+
+PLAY("batch")
 
 TESTS(turns_start, turns_stop)
