@@ -12,7 +12,7 @@
  *   job slow a1 a2 {"key":"a"}           jobs with more members; high:slow: in another queue; slow*20: slow0 to slow19
  *   push default {"type":"t"}            a body as any client pushes it
  *   claim w 10 -> a1 b1*3@0.002s; next 0.9975s
- *   claim w 10 5                         and 5 ahead. `ask held types=t,odd`: what the next claims ask for, or say, besides; causes
+ *   claim w 10 5                         and 5 ahead. `ask held types=t,odd`: what the next claims ask for, or say, besides; causes, times
  *   end w retry a1,b1 1s why             done, finish, retry, throttled, back, dead, cancelled, interrupted
  *   end w done a1,b1 b                   these are of batch b
  *   put t batch=b unique=k until=start in=5s tag=x a1 a2  jobs as producers enqueue them; who is refused changes nothing
@@ -27,6 +27,9 @@
  *   call rate_use t use _ what me acct   any script; _ is an empty word, &a1 the token of a job
  *   why b -> parked: of 2, place 1       where a job is, what is known of it, the gates it must pass; with a client (scene_client.h)
  *   count slow; purge slow; purge; cancel a -> parked, removed   jobs of the default queue, by a client too
+ *   states                               a job in each state, named by it
+ *   find type:t | queue:q -> a b         the jobs that each of these searches finds; row id:a: what a list says of the only one
+ *   run a -> scheduled, moved; act cancel type:t -> 2 done, 0 left; able run type:t -> 2   to how many it would be done
  *   coming slow 5 -> b@0.1s c:key@0.2s d@?   which jobs a limit lets start next, and when
  *   seen T+1s                            the mark that the next workers who come again were answered last
  *   calls hgetall -> 0                   how often a command ran since CONFIG RESETSTAT

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "queue/inspect/cancel.h"
+#include "queue/inspect/job_act.h"
 #include "queue/inspect/why.h"
 #include "queue/queues/queues.h"
 #include "queue/status/coming.h"
@@ -193,6 +194,103 @@ static int ask_coming(FILE *out)
     return rc < 0 ? failed(rc) : 0;
 }
 
+/* ---- Jobs by a search */
+
+/* The ids that each of some searches finds, "a | b", which are the same. */
+static void find(FILE *out)
+{
+    char *rest = textf("%s", words_from(1)), *first = strsep(&rest, "|");
+    const char *ids = textf("%s", scene_sorted(scene_find(first, 1000, 100000)));
+
+    expect_found(first, ids);
+    for (char *search; (search = strsep(&rest, "|"));)
+        expect_found(search, ids);
+    fputs(ids, out);
+}
+
+/* What a list says of the only job that a search finds. */
+static void put_row(FILE *out)
+{
+    json_t *job, *worker;
+
+    scene_find(words_from(1), 10, 100000);
+    assert_int_equal(json_array_size(json_object_get(scene_page, "jobs")), 1);
+    job = json_array_get(json_object_get(scene_page, "jobs"), 0);
+    fprintf(out, "%s:", answer_text(job, "state"));
+    put_members(out, job);
+    put_text(out, textf("; enqueued %s", textf("%" PRId64, answer_int_or(job, "enqueued_at", 0))));
+    worker = json_object_get(job, "worker");
+    if (worker)
+        fprintf(out, "; worker %s", answer_text(worker, "name"));
+}
+
+/* What cannot run changes nothing. */
+static int run_job(FILE *out)
+{
+    char *before = turns_digest();
+    json_t *job;
+    int rc = job_run(w, turns.now_us, words[1], &job);
+
+    if (rc != 0) {
+        nothing_changed_since(before);
+        return failed(rc);
+    }
+    free(before);
+    fprintf(out, "%s, %s", answer_text(job, "was"), answer_text(job, "result"));
+    put_waits(out, json_object_get(job, "waits_for"));
+    json_decref(job);
+    return 0;
+}
+
+static void put_batch(FILE *out, const json_t *page)
+{
+    if (json_object_get(page, "batch"))
+        fprintf(out, "; batch %s", answer_text(page, "batch"));
+}
+
+static void act_on(FILE *out)
+{
+    scene_act(words[1], words_from(2), JOB_BOUND_MOST, 100000);
+    fprintf(out, "%" PRId64 " done, %" PRId64 " left", answer_int(scene_page, "all"),
+            answer_int(scene_page, "all_left"));
+    put_batch(out, scene_page);
+}
+
+/* To how many it would be done. */
+static int count_able(FILE *out)
+{
+    const struct job_bounds all = {.looked_at = JOB_BOUND_MOST, .jobs = JOB_BOUND_MOST};
+    struct job_search s = scene_search(words_from(2));
+    json_t *page;
+    int rc = job_actions_count_page(w, turns.now_us, &s, words[1], NULL, &all, &page);
+
+    if (rc != 0)
+        return failed(rc);
+    fprintf(out, "%" PRId64, answer_int(page, "jobs"));
+    put_batch(out, page);
+    json_decref(page);
+    return 0;
+}
+
+static int by_search(FILE *out)
+{
+    if (is("run"))
+        return run_job(out);
+    if (is("able"))
+        return count_able(out);
+    if (is("states"))
+        scene_states();
+    else if (is("find"))
+        find(out);
+    else if (is("row"))
+        put_row(out);
+    else if (is("act"))
+        act_on(out);
+    else
+        return OTHER;
+    return 0;
+}
+
 int play_by_client(FILE *out)
 {
     if (is("why"))
@@ -205,5 +303,5 @@ int play_by_client(FILE *out)
         return cancel(out);
     if (is("coming"))
         return ask_coming(out);
-    return OTHER;
+    return by_search(out);
 }

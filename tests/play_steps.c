@@ -134,6 +134,8 @@ static const char *id_of(const struct lease *lease)
     return textf("%.*s", (int)strcspn(at + strlen(mark), "\""), at + strlen(mark));
 }
 
+static bool says_times; /* of a claim: when each job was enqueued, and since when it waits */
+
 /* Keeps its token; out NULL: it is not named. */
 static void note_lease(const struct lease *lease, FILE *out, bool follows)
 {
@@ -155,6 +157,8 @@ static void note_lease(const struct lease *lease, FILE *out, bool follows)
     for (size_t i = 0; i < COUNT(names); i++)
         if (numbers[i])
             fprintf(out, "(%s %d)", names[i], numbers[i]);
+    if (says_times)
+        put_text(out, textf("(enqueued %" PRId64 " since %" PRId64 ")", lease->enqueued_us, lease->since_us));
 }
 
 static void put_words(FILE *out, const char *name, const struct span *list, size_t count)
@@ -378,7 +382,8 @@ static void ask_for(const char *word)
         bool *flag;
     } flags[] = {{"alone", &ask.alone}, {"held", &ask.held},         {"mark", &ask.mark},
                  {"wide", &ask.wide},   {"reserved", &ask.reserved}, {"dead", &ask.unknown_dead},
-                 {"duty", &says_duty},  {"crowd", &says_crowd},      {"causes", &says_causes}};
+                 {"duty", &says_duty},  {"crowd", &says_crowd},      {"causes", &says_causes},
+                 {"times", &says_times}};
     const char *value = strchr(word, '=') ? strchr(word, '=') + 1 : "";
     const struct names list = names_of(value);
 
@@ -659,7 +664,7 @@ static int look(FILE *out)
         push(words[1], words[2]);
     else if (is("ask")) {
         scene_ask_anew();
-        says_duty = says_crowd = says_causes = false;
+        says_duty = says_crowd = says_causes = says_times = false;
         for (int i = 1; i < word_count; i++)
             ask_for(words[i]);
     } else
@@ -674,7 +679,7 @@ void play_begin(void)
     turns.seen_us = 0;
     leased_count = 0;
     memset(duties, 0, sizeof duties);
-    says_duty = says_crowd = says_causes = false;
+    says_duty = says_crowd = says_causes = says_times = false;
     is_checked = true;
 }
 
