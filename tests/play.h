@@ -19,7 +19,8 @@
  *   spend w a1 2                         what it has cost
  *   +1.5s -1h next                       (each is a line) the clock; next: to where the last claim wants the next one, no slot lost
  *   beat w -> 2; reaped 1                a heartbeat: jobs that it took back, and what else it says; pass w 31s: heartbeats for that long
- *   promote -> 1
+ *   promote -> 1; due tick T+60s         jobs that were due, and schedules; fire: a worker fires the first of these; fires: until none is due
+ *   schedule tick 'every 1m' once T+60s  is due then; and its args, and `keep`, as in schedule_add
  *   ids %lane:default/slow/a -> a2       jobs in a list; % is the prefix of all keys
  *   stats slow -> enqueued 4, pulled 2   counters of a type that are not 0
  *   token a1 -> @T+0s/default/slow/a     what a lease's token says

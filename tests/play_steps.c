@@ -533,9 +533,6 @@ static int run_beat(FILE *out)
 /* What workers and producers do. */
 static int act(FILE *out)
 {
-    int64_t moved;
-    int rc = 0;
-
     if (is("claim"))
         return run_claim(out);
     if (is("beat"))
@@ -548,12 +545,9 @@ static int act(FILE *out)
         spend(words[1], token_of(words[2]), atoi(words[3]));
     else if (is("pass"))
         fprintf(out, "%" PRId64, pass(words[1], time_of(words[2])));
-    else if (is("promote")) {
-        rc = turns_promote(100, &moved);
-        fprintf(out, "%" PRId64, moved);
-    } else
+    else
         return OTHER;
-    return rc;
+    return 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -699,6 +693,8 @@ static int run_words(FILE *out)
     rc = change(out);
     if (rc == OTHER)
         rc = act(out);
+    if (rc == OTHER)
+        rc = play_schedules(out);
     if (rc == OTHER)
         rc = play_by_client(out);
     if (rc == 0 && is_checked)

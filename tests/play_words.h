@@ -23,5 +23,7 @@ void put_text(FILE *out, const char *text);
 
 /* The steps that look with a client (scene_client.h), in play_client.c. */
 int play_by_client(FILE *out);
+/* Those of schedules, and of what is due; in play_schedule.c. */
+int play_schedules(FILE *out);
 
 #endif

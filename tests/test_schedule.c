@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/script/script.h"
+#include "tests/play.h"
 #include "tests/scene.h"
 #include "tests/stage.h"
 
@@ -133,118 +134,6 @@ static void assert_due(const char *name, int64_t at_us)
     assert_int_equal(redis_number("ZSCORE", LATER, textf("s %s\n", name)), at_us);
 }
 
-/* ---- Promote */
-
-TEST_WITH(test_promote_names_what_is_due, begin, NULL)
-{
-    struct told told;
-
-    start("w");
-    must(turns_enqueue("default", "t", "before", 10 * SECOND_US));
-    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
-    must(turns_enqueue("default", "t", "behind", MINUTE_US + 1));
-    turns.now_us += MINUTE_US - 1;
-    promote(1);
-    assert_int_equal(turns.promoted.due_count, 0);
-    turns.now_us += 2;
-    told = told_of(1);
-    assert_int_equal(turns.promoted.due_count, 1);
-    assert_string_equal(told.name, "tick");
-    assert_int_equal(told.due_us, FIRST_US + MINUTE_US);
-    expect_list(QUEUE, "before behind");
-    assert_int_equal(redis_number("ZCARD", LATER), 1);
-    assert_int_equal(claim("w", 2, 0), 2);
-    assert_int_equal(turns.claim.later_us, FIRST_US + MINUTE_US);
-    turns_check();
-}
-
-/* Its occurrences pass, by the time of the pause and not of a heartbeat. */
-TEST_WITH(test_a_paused_schedule_enqueues_nothing, begin, NULL)
-{
-    start("w");
-    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
-    must(ask_line("schedule_pause tick 90000000 _ 0 pause tests"));
-    turns.now_us += MINUTE_US;
-    assert_int_equal(fire_all(), 1);
-    assert_int_equal(redis_number("LLEN", QUEUE), 0);
-    assert_due("tick", FIRST_US + 2 * MINUTE_US);
-    turns.now_us += MINUTE_US;
-    assert_int_equal(fire_all(), 1);
-    assert_int_equal(redis_number("LLEN", QUEUE), 1);
-}
-
-/* ---- Its last runs */
-
-static void expect_fired(const char *text)
-{
-    expect_text(text, "HGET", PREFIX "fired", "tick");
-}
-
-/* Of a schedule of each second: the ten that end so many seconds after the first. */
-static void expect_fired_until(int seconds)
-{
-    char text[400] = "default t";
-
-    for (int i = seconds; i > seconds - 10; i--)
-        snprintf(text + strlen(text), sizeof text - strlen(text), " %lld tick.%lld",
-                 (long long)(FIRST_US + i * SECOND_US), (long long)(FIRST_S + i));
-    expect_fired(text);
-}
-
-/* Who may not write them enqueues nothing either: else the schedule would be due, and enqueue, again and again. */
-TEST_WITH(test_runs_that_cannot_be_kept_do_not_begin, begin, NULL)
-{
-    struct told told;
-    int rc;
-
-    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-    told = told_of(0);
-    redis_do("ACL", "SETUSER", "default", "resetkeys", "~" PREFIX "[^f]*", "~" PREFIX "format:*");
-    rc = fire(&told);
-    server_do(&turns.server, "ACL", "SETUSER", "default", "allkeys");
-    assert_true(rc < 0);
-    assert_int_equal(redis_number("LLEN", QUEUE), 0);
-    assert_int_equal(fire(&told), 1);
-    assert_int_equal(redis_number("LLEN", QUEUE), 1);
-}
-
-/* Those that were skipped too; ten at most, whatever a fire enqueues; those of other jobs go, and all with the schedule. */
-TEST_WITH(test_the_last_runs_are_kept, begin, NULL)
-{
-    struct told told;
-
-    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-    assert_int_equal(fire_all(), 1);
-    expect_fired("default t 1795000020000000 tick.1795000020");
-    must(ask_line("schedule_pause tick 90000000 _ 0 pause tests"));
-    turns.now_us += MINUTE_US;
-    assert_int_equal(fire_all(), 1);
-    expect_fired("default t 1795000080000000 - 1795000020000000 tick.1795000020");
-    must(ask_line("schedule_ran tick default t tick.own"));
-    expect_fired("default t 1795000080000000 tick.own 1795000080000000 - 1795000020000000 tick.1795000020");
-    must(ask_line("schedule_ran tick low t tick.other"));
-    expect_fired("low t 1795000080000000 tick.other");
-    must(ask_line("schedule_ran none low t none.1"));
-    assert_true(json_is_false(json_object_get(turns.answer, "known")));
-    assert_int_equal(redis_number("HLEN", PREFIX "fired"), 1);
-    assert_true(ask_line("schedule_ran tick low t") < 0);
-
-    must(ask_line("schedule_remove tick"));
-    assert_int_equal(redis_number("EXISTS", PREFIX "fired"), 0);
-    add("tick", "every 1s", WEIR_MISSED_ALL, FIRST_US);
-    turns.now_us = FIRST_US + 11 * SECOND_US;
-    assert_int_equal(fire_all(), 1);
-    expect_fired_until(11);
-    turns.now_us += SECOND_US;
-    assert_int_equal(fire_all(), 1);
-    expect_fired_until(12);
-
-    redis_do("SET", PREFIX "fired", "x"); /* nothing is noted there */
-    turns.now_us += SECOND_US;
-    told = told_of(0);
-    assert_int_equal(fire(&told), 1);
-}
-
 /* A job that `schedule run` enqueued is there, so that the command has not failed, though its run cannot be noted. */
 TEST_WITH(test_a_run_that_cannot_be_noted_is_enqueued, begin, NULL)
 {
@@ -302,100 +191,7 @@ TEST_WITH(test_an_answer_of_promote_is_bounded, begin, NULL)
     free(args);
 }
 
-TEST_WITH(test_records_without_a_schedule_go, begin, NULL)
-{
-    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-    redis_do("ZADD", LATER, "1", RECORD("gone"));
-    promote(0);
-    assert_int_equal(turns.promoted.due_count, 1);
-    assert_int_equal(redis_number("ZCARD", LATER), 1);
-    redis_do("SET", SCHEDULES, "x");
-    promote(0);
-    assert_int_equal(turns.promoted.due_count, 0);
-    assert_int_equal(redis_number("ZCARD", LATER), 0);
-    assert_int_equal(redis_number("EXISTS", PREFIX "dead"), 0);
-    redis_do("ZADD", LATER, "1", "s wrong name\n", "2", "s tick\n{}", "3", "s tick");
-    promote(3); /* no record of ours */
-    assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 3);
-}
-
 /* ---- Firing */
-
-TEST_WITH(test_one_of_two_workers_fires, begin, NULL)
-{
-    struct told one, two;
-    char *before;
-
-    start("w");
-    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
-    turns.now_us += MINUTE_US + 500000;
-    one = told_of(0);
-    two = told_of(0);
-    assert_int_equal(fire(&one), 1);
-    before = turns_digest();
-    assert_int_equal(fire(&two), 0);
-    nothing_changed_since(before);
-    expect_list(QUEUE, "tick.1795000080");
-    expect_text("{\"id\":\"tick.1795000080\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
-    assert_due("tick", FIRST_US + 2 * MINUTE_US);
-    expect_counters("t", "enqueued 1");
-    expect_text("default", "SMEMBERS", PREFIX "queues");
-    assert_int_equal(redis_number("HEXISTS", PREFIX "types", "t"), 1);
-    expect_leased("w", 2, "tick.1795000080");
-    assert_int_equal(turns.claim.later_us, FIRST_US + 2 * MINUTE_US);
-    promote(0);
-    assert_int_equal(turns.promoted.due_count, 0);
-    turns_check();
-}
-
-/* Every minute, seen so late: which occurrences run, counted from the first one that was missed. */
-TEST_WITH(test_what_was_missed_goes_by_policy, begin, NULL)
-{
-    static const struct {
-        enum weir_missed missed;
-        int64_t late_us;
-        const char *runs; /* minutes after the first */
-        int next;
-    } cases[] = {
-        {WEIR_MISSED_ONCE, 0, "0", 1},
-        {WEIR_MISSED_ONCE, 150 * SECOND_US, "0", 3},
-        {WEIR_MISSED_ONCE, 3 * MINUTE_US, "0", 4},
-        {WEIR_MISSED_ALL, 0, "0", 1},
-        {WEIR_MISSED_ALL, 150 * SECOND_US, "0 1 2", 3},
-        {WEIR_MISSED_ALL, 3 * MINUTE_US, "0 1 2 3", 4},
-        {WEIR_MISSED_SKIP, 0, "0", 1},
-        {WEIR_MISSED_SKIP, 59 * SECOND_US, "0", 1},
-        {WEIR_MISSED_SKIP, MINUTE_US, "0 1", 2},
-        {WEIR_MISSED_SKIP, MINUTE_US + 1, "1", 2},
-        {WEIR_MISSED_SKIP, 150 * SECOND_US, "2", 3},
-        {WEIR_MISSED_SKIP, 3 * MINUTE_US, "2 3", 4},
-    };
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        char ids[200] = "", runs[40], *rest = runs, *minute;
-
-        begin(state);
-        add("tick", "* * * * *", cases[i].missed, FIRST_US + MINUTE_US);
-        turns.now_us += MINUTE_US + cases[i].late_us;
-        assert_int_equal(fire_all(), 1);
-        snprintf(runs, sizeof runs, "%s", cases[i].runs);
-        while ((minute = strsep(&rest, " ")))
-            snprintf(ids + strlen(ids), sizeof ids - strlen(ids), "%stick.%lld", *ids ? " " : "",
-                     (long long)(FIRST_S + 60 * (1 + atoi(minute))));
-        expect_list(QUEUE, ids);
-        assert_due("tick", FIRST_US + (1 + cases[i].next) * MINUTE_US);
-    }
-}
-
-/* An hourly one that is skipped whole: nothing runs, and it goes on. */
-TEST_WITH(test_nothing_may_be_left_to_run, begin, NULL)
-{
-    add("tick", "every 1h", WEIR_MISSED_SKIP, FIRST_US);
-    turns.now_us += 10 * MINUTE_US;
-    assert_int_equal(fire_all(), 1);
-    assert_int_equal(redis_number("LLEN", QUEUE), 0);
-    assert_true(redis_number("ZSCORE", LATER, RECORD("tick")) > turns.now_us);
-}
 
 TEST_WITH(test_many_missed_ones_come_in_parts, begin, NULL)
 {
@@ -427,50 +223,6 @@ TEST_WITH(test_a_fire_is_bounded_in_bytes, begin, NULL)
     schedule_make_plan(&s, FIRST_US, FIRST_US + 100 * SECOND_US, &plan);
     assert_int_equal(plan.count, 5);
     assert_int_equal(plan.next_s, FIRST_S + 5);
-}
-
-TEST_WITH(test_what_was_removed_or_changed_while_due_does_not_fire, begin, NULL)
-{
-    const char *name[] = {"tick"};
-    struct told told;
-    char *changed;
-
-    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-    told = told_of(0);
-    must(turns_ask("schedule_remove", name, 1));
-    assert_true(json_is_true(json_object_get(turns.answer, "known")));
-    assert_int_equal(fire(&told), 0);
-    must(turns_ask("schedule_remove", name, 1));
-    assert_true(json_is_false(json_object_get(turns.answer, "known")));
-    assert_int_equal(redis_number("DBSIZE"), 0);
-
-    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-    told = told_of(0);
-    changed = definition("tick", "every 1m", WEIR_MISSED_ONCE, "[1]");
-    assert_true(put("tick", changed, FIRST_US + MINUTE_US, true));
-    assert_due("tick", FIRST_US); /* the one that is due is not lost */
-    assert_int_equal(fire(&told), 0);
-    assert_int_equal(fire_all(), 1);
-    expect_text("{\"id\":\"tick.1795000020\",\"type\":\"t\",\"args\":[1]}", "LINDEX", QUEUE, "0");
-    assert_true(put("tick", changed, FIRST_US + 5 * MINUTE_US, false));
-    assert_due("tick", FIRST_US + 5 * MINUTE_US);
-    free(changed);
-}
-
-TEST_WITH(test_a_clock_that_is_set_back_fires_nothing_twice, begin, NULL)
-{
-    struct told told;
-
-    add("tick", "every 1m", WEIR_MISSED_ALL, FIRST_US + MINUTE_US);
-    turns.now_us += MINUTE_US;
-    told = told_of(0);
-    assert_int_equal(fire(&told), 1);
-    turns.now_us -= 60 * MINUTE_US;
-    assert_int_equal(fire(&told), 0);
-    assert_int_equal(fire_all(), 0);
-    turns.now_us += 61 * MINUTE_US;
-    assert_int_equal(fire_all(), 1);
-    expect_list(QUEUE, "tick.1795000080 tick.1795000140");
 }
 
 #define DEFINITION_TEXT(when, missed, queue, job)                                                            \
@@ -516,63 +268,6 @@ TEST_WITH(test_one_that_nobody_can_read_is_not_due_any_more, begin, NULL)
     }
 }
 
-/* What keeps jobs from their queue puts them among the dead ones; the schedule goes on. */
-TEST_WITH(test_keys_of_the_wrong_kind, begin, NULL)
-{
-    static const char *const keys[] = {QUEUE, PREFIX "stats:t", PREFIX "types", PREFIX "queues"};
-    struct told told;
-    char *dead, *before;
-
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        begin(state);
-        add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-        redis_do("SETRANGE", keys[i], "0", "x");
-        assert_int_equal(fire_all(), 1);
-        dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
-        assert_non_null(strstr(dead, keys[i]));
-        assert_non_null(strstr(dead, " is a string, not a "));
-        assert_non_null(strstr(unstamped(dead), "\n{\"id\":\"tick.1795000020\",\"type\":\"t\"}"));
-        assert_non_null(strstr(dead, " default/t/ schedule_fire: "));
-        free(dead);
-        if (strcmp(keys[i], PREFIX "stats:t") != 0)
-            expect_counters("t", "enqueued 1, pulled 1, dead 1");
-        assert_due("tick", FIRST_US + MINUTE_US);
-    }
-    begin(state);
-    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-    told = told_of(0);
-    redis_do("SET", QUEUE, "x");
-    redis_do("SET", PREFIX "dead", "x");
-    before = turns_digest();
-    assert_true(fire(&told) < 0);
-    assert_non_null(strstr(turns.error.text, PREFIX "dead is a string, not a zset"));
-    nothing_changed_since(before);
-}
-
-TEST_WITH(test_registries_of_the_wrong_kind_are_refused, begin, NULL)
-{
-    static const char *const calls[] = {
-        "schedule_add tick {} 1795000060000000 0 t _",
-        "schedule_remove tick",
-        "schedule_list tick",
-        "schedule_list _ 0",
-        "schedule_fire tick {} 1795000000000000 _",
-    };
-    static const char *const keys[] = {SCHEDULES, LATER};
-
-    for (size_t k = 0; k < COUNT(keys); k++) {
-        begin(state);
-        redis_do("SET", keys[k], "x");
-        for (size_t i = 0; i < COUNT(calls); i++) {
-            char *before = turns_digest();
-
-            assert_true(call_line(calls[i]) < 0);
-            assert_non_null(strstr(turns.error.text, keys[k]));
-            nothing_changed_since(before);
-        }
-    }
-}
-
 TEST_WITH(test_wrong_arguments_change_nothing, begin, NULL)
 {
     must(turns_rate("t", "10/60000000/10"));
@@ -595,18 +290,6 @@ TEST_WITH(test_wrong_arguments_change_nothing, begin, NULL)
               "schedule_fire tick {} 1795000000000000 _ default t/t {\"id\":\"tick.1\",\"type\":\"t\"}",
               "schedule_fire tick {} 1795000000000000 _ default t {\"id\":\"tock.1\",\"type\":\"t\"}",
               "schedule_fire tick {} 1795000000000000 _ default t {\"type\":\"t\"}"));
-}
-
-/* Who sleeps until something later is woken, and only then. */
-TEST_WITH(test_a_schedule_that_comes_first_rings, begin, NULL)
-{
-    start("w");
-    assert_int_equal(claim("w", 1, 0), 0); /* it takes the duty */
-    add("late", "every 1h", WEIR_MISSED_ONCE, FIRST_US + 60 * MINUTE_US);
-    assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
-    redis_do("DEL", PREFIX "bell:g");
-    add("later", "every 1h", WEIR_MISSED_ONCE, FIRST_US + 61 * MINUTE_US);
-    assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 0);
 }
 
 static int note_row(struct schedule_row *row, void *arg)
@@ -957,5 +640,7 @@ STAGE_TEST(test_a_worker_tells_what_it_cannot_read)
     stage_enqueue(s, "t", NULL, 0, 1);
     await(stage_stat(s, "t", "done") == 1);
 }
+
+PLAY("schedule")
 
 STAGE_TESTS(start_all, stop_all)
