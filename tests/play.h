@@ -31,6 +31,8 @@
  *   states                               a job in each state, named by it
  *   find type:t | queue:q -> a b         the jobs that each of these searches finds; row id:a: what a list says of the only one
  *   run a -> scheduled, moved; act cancel type:t -> 2 done, 0 left; able run type:t -> 2   to how many it would be done
+ *   learn k mail news -> 2 records, as of T+1s; the same   worker k of these types asks what has changed of their limits (birth=b: of data of that birth)
+ *   rewrite k -> limit mail              it writes again what Redis has lost; written k: it hears that this is done
  *   coming slow 5 -> b@0.1s c:key@0.2s d@?   which jobs a limit lets start next, and when
  *   seen T+1s                            the mark that the next workers who come again were answered last
  *   calls hgetall -> 0                   how often a command ran since CONFIG RESETSTAT

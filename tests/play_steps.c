@@ -672,6 +672,7 @@ void play_begin(void)
     turns.info = NULL;
     turns.seen_us = 0;
     leased_count = 0;
+    play_forget_known();
     memset(duties, 0, sizeof duties);
     says_duty = says_crowd = says_causes = says_times = false;
     is_checked = true;
@@ -695,6 +696,8 @@ static int run_words(FILE *out)
         rc = act(out);
     if (rc == OTHER)
         rc = play_schedules(out);
+    if (rc == OTHER)
+        rc = play_knowing(out);
     if (rc == OTHER)
         rc = play_by_client(out);
     if (rc == 0 && is_checked)

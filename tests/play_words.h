@@ -25,5 +25,8 @@ void put_text(FILE *out, const char *text);
 int play_by_client(FILE *out);
 /* Those of schedules, and of what is due; in play_schedule.c. */
 int play_schedules(FILE *out);
+/* Those of what workers know of limits, which each scene forgets; in play_known.c. */
+int play_knowing(FILE *out);
+void play_forget_known(void);
 
 #endif

@@ -1,9 +1,10 @@
-/* Limits that workers know of are written again when Redis has lost them, or has older ones: the scripts
- * rate_known and rate_again, at a time of the test's own. */
+/* Limits that workers know of are written again when Redis has lost them, or has older ones (rate_known, rate_again): tests/plays/known.txt;
+ * here very many of them, and answers as they are read. */
 #include "queue/limits/known.h"
 
 #include <inttypes.h>
 
+#include "tests/play.h"
 #include "tests/scene.h"
 
 static struct known_limits kept; /* by a test that needs no other */
@@ -48,14 +49,6 @@ static void learn(struct known_limits *known, const char *const *types, int coun
     learn_of("", known, types, count);
 }
 
-static struct known_limits learned(const char *type)
-{
-    struct known_limits known = {0};
-
-    learn(&known, &type, 1);
-    return known;
-}
-
 static int again_page(struct known_limits *known, char written[200])
 {
     struct args a = {0};
@@ -64,25 +57,6 @@ static int again_page(struct known_limits *known, char written[200])
     rate_again_request(&a, PREFIX, turns.now_us, "worker w@host", known);
     rc = turns_send(&a);
     return rc ? rc : rate_again_reply(turns.reply, known, written, 200, &turns.error);
-}
-
-/* What fits one page. */
-static int again(struct known_limits *known, char written[200])
-{
-    int rc;
-
-    known_limits_begin_again(known);
-    rc = again_page(known, written);
-    assert_true(rc != 0 || !known_limits_has_more(known));
-    return rc;
-}
-
-static void expect_written(struct known_limits *known, const char *expected)
-{
-    char written[200];
-
-    fail_if(again(known, written) != 0, "refused: %s", turns.error.text);
-    assert_string_equal(written, expected);
 }
 
 static void lose_all(void)
@@ -95,234 +69,6 @@ static void rate(const char *limit, const char *rules)
 {
     turns.now_us += SECOND_US;
     assert_int_equal(turns_rate(limit, rules), 0);
-}
-
-TEST_WITH(test_limits_come_back_once, begin, NULL)
-{
-    struct known_limits mail, news;
-
-    rate("mail", "5/1000000/5");
-    rate("shared", "2/1000000/1");
-    assert_int_equal(turns_use("news", "use", "3", WORDS("shared")), -65); /* over its burst */
-    assert_int_equal(turns_use("news", "use", "1", WORDS("shared")), 0);
-    mail = learned("mail");
-    news = learned("news");
-    expect_written(&mail, "");
-    lose_all();
-    expect_written(&mail, "limit mail");
-    expect_text("gcra:5/1000000/5", "HGET", PREFIX "limits", "mail");
-    expect_written(&mail, "");
-    expect_written(&news, "type news, limit shared");
-    expect_written(&news, "");
-    expect_text("gcra:2/1000000/1", "HGET", PREFIX "limits", "shared");
-    expect_text("use=shared", "HGET", PREFIX "types", "news");
-    assert_int_equal(redis_number("LLEN", PREFIX "changes"), 2);
-    expect_text(
-        "{\"at\":1795000003.000000,\"by\":\"worker w@host\",\"what\":\"written again, after Redis lost "
-        "them: limit mail\"}",
-        "LINDEX", PREFIX "changes", "1");
-    known_limits_free(&mail);
-    known_limits_free(&news);
-}
-
-TEST_WITH(test_all_of_a_limit_comes_back, begin, NULL)
-{
-    char *gate;
-
-    rate("mail", "gcra:9/1000000/9,by=key,adapt=100..900 concurrency:3 fixed-window:50/1000000/0");
-    assert_int_equal(turns_weight("mail", "big", 4), 0);
-    assert_int_equal(turns_weight("mail", "small.one", 2), 0);
-    assert_int_equal(turns_use("mail", "use", "4", NULL, 0), 0);
-    redis_do("HSET", PREFIX "types", "mail", "cost=4 lanes=key costs=own");
-    assert_int_equal(turns_pause("mail", 3600 * SECOND_US), 0);
-    assert_int_equal(turns_pause_key("mail", "big", -1), 0);
-    kept = learned("mail");
-    lose_all();
-    redis_do("HSET", PREFIX "types", "mail", "costs=own");
-    expect_written(&kept, "type mail, limit mail");
-    expect_text("gcra:9/1000000/9,by=key,adapt=100..900 concurrency:3 fixed-window:50/1000000/0 "
-                "pause:1795003601000000/1795000001000000 weights:1",
-                "HGET", PREFIX "limits", "mail");
-    expect_text("cost=4 costs=own", "HGET", PREFIX "types", "mail");
-    expect_text("4\n2", "HMGET", PREFIX "weights", "mail/big", "mail/small.one");
-    expect_text("8000000000000000/1795000001000000", "HGET", PREFIX "key_pauses", "mail/big");
-    gate = redis_text("GET", PREFIX "gate:mail#0/big");
-    assert_non_null(strstr(gate, " 8000000000000000 "));
-    free(gate);
-}
-
-TEST_WITH(test_who_sets_a_limit_anew_wins, begin, NULL)
-{
-    rate("mail", "5/1000000/5");
-    kept = learned("mail");
-    lose_all();
-    rate("mail", "7/1000000/7");
-    expect_written(&kept, "");
-    rate("mail", "");
-    expect_written(&kept, ""); /* it was removed, not lost */
-    assert_int_equal(redis_number("HLEN", PREFIX "limits"), 0);
-}
-
-TEST_WITH(test_the_newest_revision_wins, begin, NULL)
-{
-    struct known_limits older, newer;
-
-    rate("mail", "5/1000000/5");
-    assert_int_equal(turns_weight("mail", "k", 3), -65); /* it has no keys */
-    older = learned("mail");
-    rate("mail", "6/1000000/6");
-    newer = learned("mail");
-    for (int first = 0; first < 2; first++) {
-        lose_all();
-        expect_written(first ? &newer : &older, "limit mail");
-        expect_written(first ? &older : &newer, first ? "" : "limit mail");
-        expect_text("gcra:6/1000000/6", "HGET", PREFIX "limits", "mail");
-    }
-    known_limits_free(&older);
-    known_limits_free(&newer);
-}
-
-/* A worker asks at each heartbeat, and may do so before it hears that all is lost. */
-TEST_WITH(test_what_is_lost_is_not_forgotten, begin, NULL)
-{
-    struct known_limits mail, other;
-
-    redis_do("HSET", PREFIX "about", "birth", "first");
-    rate("mail", "5/1000000/5");
-    mail = learned("mail");
-    lose_all();
-    learn_of("first", &mail, WORDS("mail")); /* nothing is there */
-    redis_do("HSET", PREFIX "about", "birth", "second");
-    rate("other", "7/1000000/7");
-    learn_of("first", &mail, WORDS("mail")); /* something newer is there */
-    expect_written(&mail, "limit mail");
-    other = learned("other");
-    lose_all();
-    learn_of("", &other, WORDS("other")); /* it is older, whatever its birth */
-    expect_written(&other, "limit other");
-    known_limits_are_written(&other);
-    learn_of("", &other, WORDS("mail"));
-    assert_int_equal(other.records.count, 0);
-    known_limits_free(&mail);
-    known_limits_free(&other);
-}
-
-/* Revisions are times, and the clock was ahead once. */
-TEST_WITH(test_what_is_set_behind_the_loss_is_newer, begin, NULL)
-{
-    rate("mail", "5/1000000/5");
-    kept = learned("mail");
-    lose_all();
-    turns.now_us -= 3600 * SECOND_US;
-    expect_written(&kept, "limit mail");
-    rate("mail", "9/1000000/9");
-    expect_written(&kept, "");
-    learn(&kept, WORDS("mail"));
-    assert_int_equal(kept.records.count, 1);
-    lose_all();
-    expect_written(&kept, "limit mail");
-    expect_text("gcra:9/1000000/9", "HGET", PREFIX "limits", "mail");
-}
-
-/* Its records are older than what was set since. Who asks for what is newer than that sees it all the same. */
-TEST_WITH(test_what_is_written_again_is_a_change, begin, NULL)
-{
-    int64_t newest;
-
-    rate("mail", "5/1000000/5");
-    kept = learned("mail");
-    turns.now_us += SECOND_US;
-    rate("sms", "5/1000000/5");
-    newest = redis_number("HGET", PREFIX "revisions", "*");
-    redis_do("HDEL", PREFIX "limits", "mail");
-    redis_do("HDEL", PREFIX "revisions", "limit/mail");
-    expect_written(&kept, "limit mail");
-    assert_true(redis_number("HGET", PREFIX "revisions", "*") > newest);
-}
-
-/* It went back to a time when the limit was another one, and had other weights. */
-TEST_WITH(test_an_older_limit_is_replaced, begin, NULL)
-{
-    char *limits, *revisions;
-
-    rate("mail", "gcra:5/1000000/5,by=key");
-    assert_int_equal(turns_weight("mail", "gone", 3), 0);
-    limits = redis_text("HGET", PREFIX "limits", "mail");
-    revisions = redis_text("HGET", PREFIX "revisions", "limit/mail");
-    turns.now_us += SECOND_US;
-    assert_int_equal(turns_weight("mail", "gone", 1), 0);
-    assert_int_equal(turns_weight("mail", "k", 2), 0);
-    kept = learned("mail");
-    redis_do("HSET", PREFIX "limits", "mail", limits);
-    redis_do("HSET", PREFIX "revisions", "limit/mail", revisions);
-    redis_do("DEL", PREFIX "weights");
-    redis_do("HSET", PREFIX "weights", "mail/gone", "3", "mailer/k", "9");
-    expect_written(&kept, "limit mail");
-    expect_text("mail/k\nmailer/k", "EVAL",
-                "local all = redis.call('HKEYS', ARGV[1]) table.sort(all) return all", "0", PREFIX "weights");
-    free(limits);
-    free(revisions);
-}
-
-/* Limits from before revisions were kept. */
-TEST_WITH(test_limits_without_a_revision, begin, NULL)
-{
-    rate("mail", "5/1000000/5");
-    assert_int_equal(turns_use("mail", "use", "2", NULL, 0), 0);
-    redis_do("DEL", PREFIX "revisions");
-    kept = learned("mail");
-    expect_written(&kept, "");
-    lose_all();
-    redis_do("HSET", PREFIX "types", "mail", "costs=own"); /* a claim was faster */
-    expect_written(&kept, "type mail, limit mail");
-    expect_text("cost=2 costs=own", "HGET", PREFIX "types", "mail");
-}
-
-TEST_WITH(test_all_or_nothing, begin, NULL)
-{
-    char written[200], *before;
-
-    rate("mail", "gcra:5/1000000/5,by=args.a");
-    rate("shared", "gcra:5/1000000/5,by=args.a");
-    assert_int_equal(turns_use("mail", "use", "", WORDS("shared")), 0);
-    kept = learned("mail");
-    lose_all();
-    rate("mail", "gcra:5/1000000/5,by=args.b");
-    before = turns_digest();
-    assert_int_equal(again(&kept, written), -65);
-    assert_non_null(strstr(turns.error.text, "the keyed rules of a type have one path"));
-    turns_unchanged(before);
-}
-
-/* Types that use the same are asked once, but for those whose own limits differ. */
-TEST_WITH(test_all_types_must_fit, begin, NULL)
-{
-    static const char *const words[] = {"me", "0", "", "limit shared 7 gcra:5/1000000/5,by=args.a"};
-
-    redis_do("HSET", PREFIX "types", "a", "use=shared", "b", "use=shared", "c", "use=shared");
-    redis_do("HSET", PREFIX "limits", "b", "gcra:5/1000000/5");
-    assert_int_equal(turns_script("rate_again", words, COUNT(words)), 0);
-    redis_do("DEL", PREFIX "revisions");
-    redis_do("HDEL", PREFIX "limits", "shared");
-    redis_do("HSET", PREFIX "limits", "c", "gcra:5/1000000/5,by=args.b");
-    assert_true(turns_script("rate_again", words, COUNT(words)) != 0);
-    assert_non_null(strstr(turns.error.text, "type c: limit c goes by args.b and limit shared by args.a"));
-    assert_int_equal(redis_number("HEXISTS", PREFIX "limits", "shared"), 0);
-}
-
-TEST_WITH(test_what_has_not_changed_is_not_sent, begin, NULL)
-{
-    kept = learned("mail");
-    assert_string_equal(kept.newest, "0");
-    rate("mail", "5/1000000/5");
-    learn(&kept, WORDS("mail"));
-    assert_int_equal(kept.records.count, 1);
-    learn(&kept, WORDS("mail"));
-    assert_int_equal(turns.reply->elements, 1);
-    assert_int_equal(kept.records.count, 1);
-    rate("mail", "");
-    learn(&kept, WORDS("mail"));
-    assert_int_equal(kept.records.count, 0);
 }
 
 TEST_WITH(test_what_does_not_fit_is_counted, begin, NULL)
@@ -572,5 +318,7 @@ TEST_WITH(test_answers_are_checked, begin, NULL)
                      0);
     assert_string_equal(written, "limit a");
 }
+
+PLAY("known")
 
 TESTS(turns_start, stop)
