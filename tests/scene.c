@@ -392,6 +392,38 @@ int64_t server_cpu_us(void)
     return (int64_t)(seconds * 1e6);
 }
 
+#define REFERENCE_US                                                                                         \
+    10000 /* more than it takes on any machine that is not busy; what is bounded to that takes half as long */
+#define REFERENCE_TRIES 3
+
+static double slowness(void)
+{
+    double least = 1e9;
+
+    for (int i = 0; i < REFERENCE_TRIES; i++) {
+        int64_t before_us = server_cpu_us();
+        double took;
+
+        redis_do("EVAL",
+                 "for i = 1, 2000 do redis.call('HSET', KEYS[1], i % 100, i) end\n"
+                 "for i = 1, 20 do\n"
+                 "  redis.call('SET', KEYS[1] .. i, ('x'):rep(65536))\n"
+                 "  redis.call('GET', KEYS[1] .. i)\n"
+                 "  redis.call('DEL', KEYS[1] .. i)\n"
+                 "end\n"
+                 "redis.call('DEL', KEYS[1])",
+                 "1", "reference");
+        took = (double)(server_cpu_us() - before_us) / REFERENCE_US;
+        least = took < least ? took : least;
+    }
+    return least > 1 ? least : 1;
+}
+
+bool server_took_more(int64_t us, int64_t most_us)
+{
+    return us > most_us && (double)us > (double)most_us * slowness();
+}
+
 /* Cuts a line into its words, of which the first is a script. */
 static size_t split_line(const char *line, const char *words[24])
 {

@@ -97,6 +97,9 @@ int64_t count_calls(void);
 int64_t count_commands(void);
 /* What Redis's main thread has used of the processor so far: that others had it meanwhile does not count. */
 int64_t server_cpu_us(void);
+/* Was that more than a call may take on a quiet machine? A busy one takes more for the same work: then the bound grows as a script does whose
+ * work is always the same. */
+bool server_took_more(int64_t us, int64_t most_us);
 /* Calls the script that a line begins with; the words behind it are its arguments, "_" is an empty one, and "TOKEN" that of a first lease. */
 int call_line(const char *line);
 /* The same of one that answers JSON, which is then in turns.answer. */
