@@ -134,7 +134,8 @@ static const char *id_of(const struct lease *lease)
     return textf("%.*s", (int)strcspn(at + strlen(mark), "\""), at + strlen(mark));
 }
 
-static bool says_times; /* of a claim: when each job was enqueued, and since when it waits */
+static bool
+    says_times; /* of a claim: when each job was enqueued, since when it waits, and what its head has besides */
 
 /* Keeps its token; out NULL: it is not named. */
 static void note_lease(const struct lease *lease, FILE *out, bool follows)
@@ -158,7 +159,8 @@ static void note_lease(const struct lease *lease, FILE *out, bool follows)
         if (numbers[i])
             fprintf(out, "(%s %d)", names[i], numbers[i]);
     if (says_times)
-        put_text(out, textf("(enqueued %" PRId64 " since %" PRId64 ")", lease->enqueued_us, lease->since_us));
+        put_text(out, textf("(enqueued %" PRId64 " since %" PRId64 "%.*s)", lease->enqueued_us,
+                            lease->since_us, (int)lease->attrs.len, lease->attrs.at));
 }
 
 static void put_words(FILE *out, const char *name, const struct span *list, size_t count)
