@@ -31,10 +31,10 @@ counts() { local type=$1 name; shift; for name; do echo "$name $(redis hget "wei
 # typing ANSWER COMMAND...: on a terminal on which that is typed.
 typing() { printf '%b' "$1" | script -qe -E never -c "${*:2}" /dev/null | tr -d '\r'; return "${PIPESTATUS[1]}"; }
 
-# await COMMAND...: until it succeeds, for a minute at most.
+# await COMMAND...: until it succeeds, for a minute at most, whatever it complains of meanwhile.
 await() {
     local end=$((SECONDS + 60))
-    until "$@"; do [ "$SECONDS" -lt "$end" ] || { echo "in vain: $*"; return 1; }; sleep 0.01; done
+    until "$@" 2>/dev/null; do [ "$SECONDS" -lt "$end" ] || { echo "in vain: $*"; return 1; }; sleep 0.01; done
 }
 
 # serve FLAG...: weir serve, once it answers, in place of the one before; on a unix socket, if it is not to listen elsewhere.
