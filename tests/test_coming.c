@@ -81,20 +81,6 @@ SCENE_TEST(test_whatever_waits_a_look_is_short)
     assert_in_range(count_commands() - before, 1, 900);
 }
 
-SCENE_TEST(test_wrong_calls_are_refused)
-{
-    static const char *const lines[] = {"coming",
-                                        "coming 5",
-                                        "coming 0 t",
-                                        "coming 51 t",
-                                        "coming x t",
-                                        "coming 5 t/u",
-                                        "coming 5 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21"};
-
-    for (size_t i = 0; i < COUNT(lines); i++)
-        assert_int_equal(call_line(lines[i]), WEIR_EINPUT);
-}
-
 PLAY("coming")
 
 TESTS(scene_start_client, stop_all)

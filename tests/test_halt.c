@@ -268,44 +268,6 @@ SCENE_TEST(test_a_cancelled_batch_ends_what_no_claim_meets)
     }
 }
 
-/* ---- Scripts refuse what is wrong */
-
-SCENE_TEST(test_wrong_arguments)
-{
-    static const char *const calls[][7] = {
-        {"cancel"},
-        {"cancel", "no id", "unlock", "k"},
-        {"cancel", "a", "sing"},
-        {"cancel", "a", "take"},
-        {"cancel_heard"},
-        {"cancel_heard", "w"},
-        {"cancel", "a", "tell", "w"},
-        {"queue_pause", "default", "", "", "0", "pause"},
-        {"queue_pause", "de fault", "", "", "0", "pause", "tests"},
-        {"queue_pause", "default", "-1", "", "0", "pause", "tests"},
-        {"queue_pause", "default", "", "", "2", "pause", "tests"},
-        {"queue_pause", "default", "", "a\nb", "0", "pause", "tests"},
-        {"queue_purge", "default", "count", "", "0", "queue", ""},
-        {"queue_purge", "default", "count", "", "1001", "queue", ""},
-        {"queue_purge", "default", "count", "a b", "10", "queue", ""},
-        {"queue_purge", "default", "lose", "", "10", "queue", ""},
-        {"queue_purge", "default", "count", "", "10", "lane", ""},
-    };
-
-    start("w");
-    enqueue("default", "t", "a");
-    for (size_t i = 0; i < COUNT(calls); i++) {
-        char *before = turns_digest();
-        size_t n = 1;
-
-        while (n < COUNT(calls[0]) && calls[i][n])
-            n++;
-        if (turns_script(calls[i][0], calls[i] + 1, n - 1) == 0)
-            fail_msg("%s %s: taken", calls[i][0], n > 1 ? calls[i][1] : "");
-        turns_unchanged(before);
-    }
-}
-
 PLAY("halt")
 
 TESTS(scene_start_client, scene_stop_client)
