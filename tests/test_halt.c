@@ -1,5 +1,5 @@
-/* What is not to run: paused queues, cancelled jobs, jobs of paused and cancelled batches, as claims meet
- * them; and purging, under virtual time. tests/test_throttle.c has all of it at random. */
+/* What is not to run: tests/plays/halt.txt; here many cancelled jobs, long lanes, and what a client changes. tests/test_throttle.c has all of it
+ * at random. */
 #include "tests/play.h"
 #include "tests/scene_client.h"
 
