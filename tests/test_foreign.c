@@ -1,5 +1,6 @@
 /* What others do to a namespace: bodies of every kind that foreign clients push, a Redis that is full, keys
  * of other kinds under our names. No job is lost, none runs twice. */
+#include "tests/play.h"
 #include "tests/scene.h"
 
 /* ---- Claim: what foreign clients push */
@@ -173,27 +174,6 @@ SCENE_TEST(test_what_lua_need_not_judge_is_passed_on)
         assert_memory_equal(turns.claim.leases[0].body.at, bodies[i].text, bodies[i].len);
         assert_memory_equal(turns.claim.leases[0].type.at, "t", 1);
     }
-}
-
-SCENE_TEST(test_a_job_without_an_id_gets_one)
-{
-    start("w");
-    push("default", "{\"type\":\"t\"}");
-    push("default", "  {  \"args\":{\"id\":7},\"type\":\"t\"}");
-    push("default", "{\"type\":\"t\"}");
-    must(turns_rate("slow", CLOSED_RULE));
-    push("default", "{\"type\":\"slow\"}");
-    push("default", "{\"type\":\"slow\"}");
-    assert_int_equal(claim("w", 5, 0), 4);
-    expect_leases("w.1.1 w.1.2 w.1.3 w.1.4");
-    assert_memory_equal(turns.claim.leases[1].body.at,
-                        "{\"id\":\"w.1.2\",  \"args\":{\"id\":7},\"type\":\"t\"}",
-                        turns.claim.leases[1].body.len);
-    expect_list(LANE("slow"), "w.1.5");
-    push("default", "{\"type\":\"t\"}");
-    assert_int_equal(claim("w", 5, 0), 1);
-    expect_leases("w.2.1");
-    assert_int_equal(turns_check().foreign, 6);
 }
 
 /* ---- A Redis that is full */
@@ -442,31 +422,6 @@ SCENE_TEST(test_a_key_that_was_mended_works_again)
     }
 }
 
-/* What is written behind the leases may not fail: nobody would run these jobs. */
-SCENE_TEST(test_a_claim_that_has_leased_succeeds)
-{
-    start("w");
-    enqueue("default", "t", "a");
-    redis_do("SET", PREFIX "held:default", "foreign");
-    assert_int_equal(claim("w", 2, 0), 1);
-    expect_leases("a");
-    expect_text("foreign", "GET", PREFIX "held:default");
-    redis_do("DEL", PREFIX "held:default");
-}
-
-SCENE_TEST(test_what_is_due_since_before_time_began_is_due)
-{
-    static const char *const scores[] = {"-5", "-inf", "0"};
-
-    start("w");
-    for (size_t i = 0; i < COUNT(scores); i++) {
-        redis_do("ZADD", PREFIX "later", scores[i], "garbage");
-        claim("w", 1, 0);
-        assert_int_equal(turns.claim.later_us, 1);
-        promote(1);
-        assert_int_equal(redis_number("ZCARD", PREFIX "dead"), i + 1);
-        turns.now_us++;
-    }
-}
+PLAY("foreign")
 
 TESTS(turns_start, turns_stop)
