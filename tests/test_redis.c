@@ -123,12 +123,14 @@ static void fails(struct fixture *f, struct redis *r, const struct args *a, int 
     says(f, status, text);
 }
 
-/* Runs a script without its arguments: it runs when it refuses them. */
+/* Runs a script without its arguments: it runs when it refuses them. A busy machine may take longer to load the functions than a call waits. */
 static void runs_a_script(struct fixture *f, struct redis *r)
 {
     int status = call(f, r, any_script(f));
 
-    assert_true(status == 0 || status == WEIR_EINPUT);
+    for (int tries = 0; tries < 5 && status && strstr(f->e.text, "no answer within 5 s"); tries++)
+        status = call(f, r, any_script(f));
+    fail_if(status != 0 && status != WEIR_EINPUT, "%s", f->e.text);
     freeReplyObject(f->reply);
 }
 
