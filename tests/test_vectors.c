@@ -69,11 +69,16 @@ static struct answer c_take(int64_t now_us, int key, int64_t cost)
 
 static void c_spent(int64_t now_us, int key, int64_t start_us, int64_t cost, int64_t spent)
 {
-    for (size_t i = 0; i < set.count; i++)
+    for (size_t i = 0; i < set.count; i++) {
+        struct gate *g = c_gate(i, key);
+
+        if (g->base.of_jobs)
+            continue;
         if (spent > cost)
-            assert_int_equal(gate_charge(c_gate(i, key), now_us, spent - cost), 0);
+            assert_int_equal(gate_charge(g, now_us, spent - cost), 0);
         else
-            gate_give(c_gate(i, key), now_us, start_us, cost - spent);
+            gate_give(g, now_us, start_us, cost - spent);
+    }
 }
 
 static void c_end(int64_t now_us, int key)
@@ -118,7 +123,8 @@ static const char functions[] =
     "script('spent', function(ARGV)\n"
     "  local at, cost, spent = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])\n"
     "  for _, g in ipairs(gates_of(ARGV[#ARGV], ARGV[2])) do\n"
-    "    if spent > cost then gate.charge(g, spent - cost) else gate.give(g, at, cost - spent) end\n"
+    "    local more = gate.needs(g, spent) - gate.needs(g, cost)\n"
+    "    if more > 0 then gate.charge(g, more) else gate.give(g, at, -more) end\n"
     "  end\n"
     "  gate.save()\n"
     "  return ''\n"
