@@ -539,24 +539,34 @@ static bool check_dead_bytes(struct check *c, const struct item *item, const cha
     return true;
 }
 
+/* The rules of keys are known to claims, and can be read. */
+static bool check_keys(struct check *c, const struct item *item, const char *rest)
+{
+    const struct item *limits = snapshot_item(c->all, "key_rules");
+    bool listed = false;
+
+    for (size_t i = 0; limits && i < limits->count; i++)
+        listed = listed || strcmp(limits->at[i]->str, rest) == 0;
+    if (!listed)
+        return broken(c, "keys:%s: key_rules does not list it", rest);
+    for (size_t i = 0; i + 1 < item->count; i += 2)
+        if (item->at[i + 1]->len < 20 || !strchr("-x", item->at[i + 1]->str[18]))
+            return broken(c, "keys:%s: rules that cannot be read: %s", rest, item->at[i + 1]->str);
+    return true;
+}
+
 static const struct {
     const char *name; /* the whole, or the beginning when it ends with ':' */
     const char *kind;
     bool (*check)(struct check *c, const struct item *item, const char *rest);
 } families[] = {
-    {"queue:", "list", check_queue},
-    {"lane:", "list", check_lane},
-    {"aside:", "list", check_aside},
-    {"later", "zset", check_later},
-    {"dead", "zset", check_dead},
-    {"active:", "hash", check_active},
-    {"workers", "zset", check_workers},
-    {"alone", "zset", check_alone},
-    {"credit:", "hash", check_credit},
-    {"gate:", "string", check_gate},
-    {"at:", "set", check_at},
-    {"stats:", "hash", check_stats},
-    {"dead_bytes", "hash", check_dead_bytes},
+    {"queue:", "list", check_queue},    {"lane:", "list", check_lane},
+    {"aside:", "list", check_aside},    {"later", "zset", check_later},
+    {"dead", "zset", check_dead},       {"active:", "hash", check_active},
+    {"workers", "zset", check_workers}, {"alone", "zset", check_alone},
+    {"credit:", "hash", check_credit},  {"gate:", "string", check_gate},
+    {"at:", "set", check_at},           {"stats:", "hash", check_stats},
+    {"keys:", "hash", check_keys},      {"dead_bytes", "hash", check_dead_bytes},
 };
 
 static bool check_item(struct check *c, const struct item *item)

@@ -61,7 +61,7 @@ static int set_at(int64_t now_us, const char *name, const char *rules)
 
     if (rules)
         set = client_rules(rules);
-    rate_set_request(&a, PREFIX, now_us, name, rules ? &set : NULL, false);
+    rate_set_request(&a, PREFIX, now_us, name, rules ? &set : NULL, 0);
     return send_change(&a, "rate_set");
 }
 

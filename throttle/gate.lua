@@ -56,6 +56,9 @@
 -- second holds without it. till_us is when what was used by then is back, and a period after the rule was left at least, so that
 -- rules that take turns lose no slots by being filled anew. Of more than FORMER_MOST two become one that has at least as much in use.
 --
+-- A rule of a key (key_rules.lua) holds in place of another, rule.under. That one has a former state as long, though nothing was in use: so at the end
+-- it is as if it had held all the time, whenever that is found out.
+--
 -- A state that cannot be read, perhaps of a newer version of Weir, closes the gate for a period (of concurrency: a minute) from when it
 -- was written, which its first word says in every format. It stays as it is that long, for those who can read it; then all slots
 -- count as taken when it was written. One that does not say when is closed from now, and written anew.
@@ -73,6 +76,7 @@ local WHOLE = 2 ^ 53
 local GROWTH = 10 -- thousandths
 local KEPT_MOST = 64 -- tables of gates, from call to call
 local FORMER_MOST = 4
+local STAYS = 8e15 -- till_us of a former state whose rule will come back
 
 -- This call's gates by name, and now as text. A member is set to nil only where it is not nil already: Lua makes room for it, and a full table
 -- doubles.
@@ -198,12 +202,12 @@ local function former_of(g)
     return f
 end
 
--- Takes the former state that is drained first out of a list.
+-- Takes the former state that is drained first out of a list, but for one that is to stay.
 local function first_drained(formers)
     local first, least = nil, huge
     for i, f in ipairs(formers) do
         local resets = f.rule.algorithm.resets(f)
-        if resets < least then first, least = i, resets end
+        if resets < least and f.till < STAYS then first, least = i, resets end
     end
     local f = formers[first]
     for i = first, #formers do formers[i] = formers[i + 1] end
@@ -239,8 +243,35 @@ local function merge_formers(formers)
     formers[#formers + 1] = f
 end
 
-local function note(g, s, slots)
-    for _, f in ipairs(g.former) do f.rule.algorithm.note(f, s, slots) end
+-- Notes k starts in the former states. That of the rule in whose place this one holds counts by what that counts.
+local function note(g, s, k, cost)
+    local under = g.base.under
+    local slots = g.base.of_jobs and k or k * cost
+    for _, f in ipairs(g.former) do
+        f.rule.algorithm.note(f, s, under and f.till == STAYS and (under.of_jobs and k or k * cost) or slots)
+    end
+end
+
+-- Has a former state of the rule in whose place that of the gate holds, and of no other one that is to stay.
+local function keep_under(g)
+    local under, formers, there = g.base.under, g.former or {}, false
+    local text = under and not under.in_flight and under.text ~= g.base.text and under.text or nil
+    for _, f in ipairs(formers) do
+        if f.rule.text == text then
+            f.till, there = STAYS, true
+        elseif f.till == STAYS then
+            f.till = max(f.rule.algorithm.resets(f), now + f.rule.period)
+        end
+    end
+    if text and not there then
+        local rule = rules.one(text)
+        local f, n, at = {rule = rule, base = rule, till = STAYS}, g.algorithm.used(g)
+        rule.algorithm.fresh(f)
+        if n > 0 then rule.algorithm.fill(f, min(n, rule.burst), at) end
+        formers[#formers + 1] = f
+        if #formers > FORMER_MOST then merge_formers(formers) end
+        g.former = formers
+    end
 end
 
 -- Changes the rule of a gate. Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early.
@@ -270,9 +301,13 @@ local function change(g, whole)
 end
 
 local function set_base(g, whole)
-    if whole.text ~= g.base.text then return change(g, whole) end
-    g.algorithm, g.base = whole.algorithm, whole
-    adapt(g)
+    if whole.text ~= g.base.text then
+        change(g, whole)
+    else
+        g.algorithm, g.base = whole.algorithm, whole
+        adapt(g)
+    end
+    if whole.under or g.former then keep_under(g) end
 end
 
 -- ---- Loading
@@ -323,7 +358,7 @@ local function state_read(g, state)
         g.algorithm.back(g, back)
         for _, f in ipairs(g.former or {}) do
             f.rule.algorithm.back(f, back)
-            f.till = f.till - back
+            if f.till < STAYS then f.till = f.till - back end
         end
         pause = max(0, pause - back)
         g.changed = true
@@ -387,6 +422,7 @@ local function make(name, key, whole, state)
     elseif whole.adapt_low or not state_read_plain(g, whole, state) then
         if not state_read(g, state) then close(g, whole, state) end
     end
+    if whole.under then keep_under(g) end
     return g
 end
 
@@ -450,7 +486,7 @@ end
 function gate.take(g, s, k, cost)
     if g.pending then settle() end
     g.algorithm.take(g, s, k, cost)
-    if g.former then note(g, s, g.base.of_jobs and k or k * cost) end
+    if g.former then note(g, s, k, cost) end
     if g.stays then g.stays = false end
     if g.hold_ticket then g.hold_ticket = nil end
     g.changed = true
@@ -462,7 +498,7 @@ function gate.take_next(g, cost, till)
     if g.pause and g.pause > s then s = g.pause end
     if s > till then return nil end
     g.algorithm.take(g, s, 1, cost)
-    if g.former then note(g, s, g.base.of_jobs and 1 or cost) end
+    if g.former then note(g, s, 1, cost) end
     return s
 end
 
@@ -516,7 +552,7 @@ end
 function gate.charge(g, slots)
     if g.pending then settle() end
     g.algorithm.charge(g, slots)
-    if g.former then note(g, now, slots) end
+    if g.former then note(g, now, 1, slots) end
     g.changed = true
 end
 

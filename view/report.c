@@ -75,7 +75,7 @@ static enum held_by hold_of(const struct type_status *t)
         return json_object_get(waits, "until") ? HOLD_LIMIT : HOLD_PAUSE;
     if (json_object_get(waits, "type"))
         return HOLD_WORKER;
-    if (json_is_true(json_object_get(waits, "by_hand")))
+    if (json_is_true(json_object_get(waits, "by_hand")) || json_is_true(json_object_get(waits, "closed")))
         return HOLD_KEY;
     if (answer_int(waits, "until") >= FORMAT_ENDLESS_US)
         return HOLD_PAUSE;

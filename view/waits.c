@@ -19,6 +19,9 @@ const struct member gate_members[] = {
     MEMBER("never", FLAG, .optional = true),
     MEMBER("paused_until", TIME),
     MEMBER("by_hand", FLAG, .optional = true),
+    MEMBER("own", FLAG, .optional = true),
+    MEMBER("own_until", TIME, .optional = true),
+    MEMBER("closed", FLAG, .optional = true),
     MEMBER("held_until", TIME),
     MEMBER("holds_it", FLAG, .optional = true),
     {.name = NULL},
@@ -38,6 +41,9 @@ const struct member waits_members[] = {
     MEMBER("never", FLAG, .optional = true),
     MEMBER("paused_until", TIME, .optional = true),
     MEMBER("by_hand", FLAG, .optional = true),
+    MEMBER("own", FLAG, .optional = true),
+    MEMBER("own_until", TIME, .optional = true),
+    MEMBER("closed", FLAG, .optional = true),
     MEMBER("queue", WORD, .optional = true),
     MEMBER("batch", WORD, .optional = true),
     MEMBER("paused_since", SINCE, .optional = true),
@@ -104,6 +110,8 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
     else if (json_is_number(until))
         output_to(to, ", until %s%s%s", format_clock(now_us, json_us(until), clock), *reason ? ": " : "",
                   reason);
+    else if (json_is_true(json_object_get(gate, "closed")))
+        output_to(to, ", closed until rules of its own are set again");
     else if (!by)
         output_to(to, rule ? ", until a job ends"
                            : ", whose rules cannot be read; set it again with weir rate set");
@@ -175,6 +183,8 @@ void gate_put_opening(FILE *to, const json_t *gate, int64_t now_us)
         output_to(to, "open");
     else if (json_is_true(json_object_get(gate, "never")))
         output_to(to, "never: the next job costs more than it can hold");
+    else if (json_is_true(json_object_get(gate, "closed")))
+        output_to(to, "when rules of its own are set again");
     else if (json_is_number(opens))
         output_to(to, "%s", format_when(now_us, json_us(opens), when));
     else

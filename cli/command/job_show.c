@@ -151,6 +151,27 @@ static void put_interrupted(FILE *to, const json_t *doc)
                   json_is_true(json_object_get(doc, "alone")) ? "; a suspect, so apart from other jobs" : "");
 }
 
+/* Puts "key 42 has rules of its own for mail until 14:05:00". */
+static void put_own_rules(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *gates = json_object_get(doc, "gates"), *gate, *until;
+    const char *last = "";
+    char clock[PHRASE_SIZE];
+    size_t i;
+
+    json_array_foreach(gates, i, gate)
+    {
+        if (!json_is_true(json_object_get(gate, "own")) || strcmp(last, answer_text(gate, "limit_name")) == 0)
+            continue;
+        output_to(to, "%s%s has rules of its own for %s", *last ? "\n" : "key ", answer_text(doc, "key"),
+                  answer_text(gate, "limit_name"));
+        last = answer_text(gate, "limit_name");
+        until = json_object_get(gate, "own_until");
+        if (json_is_number(until))
+            output_to(to, " until %s", format_clock(now_us, json_us(until), clock));
+    }
+}
+
 static void put_throttled(FILE *to, const json_t *doc)
 {
     char text[PHRASE_SIZE];
@@ -164,6 +185,7 @@ static const struct column sheet[] = {
     COLUMN("state", "state"),
     COLUMN("type", "type"),
     COLUMN("key", "key", .drop = 1),
+    {.heading = "its rules", .put_at = put_own_rules, .drop = 1},
     COLUMN("queue", "queue", .drop = 1),
     COLUMN("batch", "batch", .drop = 1),
     COLUMN("unique", NULL, .put = put_unique, .drop = 1),

@@ -30,9 +30,8 @@ static void print_rules(const json_t *doc)
     }
 }
 
-static int run_set(struct cli *cli, struct weir *w)
+static int set_limit(struct cli *cli, struct weir *w, const char *name)
 {
-    const char *name = cli->operands[0];
     char *rules = rate_join(cli->operands + 1);
     char dropped[RULE_PATH_SIZE];
     struct rule_set kept;
@@ -41,7 +40,9 @@ static int run_set(struct cli *cli, struct weir *w)
 
     if (!rules)
         return error_no_memory(&cli->error, "rate");
-    status = rate_set(w, name, rules, rate_given.dry_run, &kept, dropped);
+    status = rate_set(w, name, rules,
+                      (rate_given.dry_run ? RATE_DRY : 0) | (rate_given.drop_keys ? RATE_DROP_KEYS : 0),
+                      &kept, dropped);
     free(rules);
     if (status < 0)
         return cli_failed(cli, w);
@@ -54,6 +55,15 @@ static int run_set(struct cli *cli, struct weir *w)
     rate_print_dropped(name, dropped, cli->operands[1]);
     json_decref(doc);
     return 0;
+}
+
+static int run_set(struct cli *cli, struct weir *w)
+{
+    char limit[RATE_LIMIT_SIZE];
+    const char *key;
+
+    rate_part(cli->operands[0], limit, &key);
+    return key ? rate_set_key(cli, w, limit, key) : set_limit(cli, w, cli->operands[0]);
 }
 
 static int run_use(struct cli *cli, struct weir *w)
@@ -107,16 +117,17 @@ static int run_resume(struct cli *cli, struct weir *w)
 }
 
 static const struct action actions[] = {
-    {"set", "dry-run", "NAME RULE...", 2, OPERANDS_MAX, run_set},
+    {"set", "for else if-revision drop-keys dry-run", "NAME or NAME/KEY, and RULE...", 2, OPERANDS_MAX,
+     run_set},
     {"use", "cost", "TYPE NAME...", 1, OPERANDS_MAX, run_use},
     {"unuse", "dry-run yes", "TYPE NAME...", 2, OPERANDS_MAX, rate_run_unuse},
     {"weight", "", "NAME KEY N", 3, 3, run_weight},
     {"pause", "for reason", "NAME or NAME/KEY, and perhaps a DURATION", 1, 2, run_pause},
     {"resume", "", "NAME or NAME/KEY", 1, 1, run_resume},
-    {"list", "", "nothing more", 0, 0, rate_run_list},
-    {"show", "verbose", "NAME", 1, 1, rate_run_show},
+    {"list", "keys", "nothing more, or NAME --keys", 0, 1, rate_run_list},
+    {"show", "verbose", "NAME or NAME/KEY", 1, 1, rate_run_show},
     {"keys", "top", "NAME or NAME/KEY", 1, 1, rate_run_keys},
-    {"remove", "dry-run yes", "NAME", 1, 1, rate_run_remove},
+    {"remove", "dry-run yes", "NAME or NAME/KEY", 1, 1, rate_run_remove},
     {"log", "", "nothing more", 0, 0, rate_run_log},
 };
 
@@ -127,7 +138,18 @@ static const struct flag flags[] = {
      &rate_given.dry_run},
     {"yes", 'y', FLAG_BOOL, NULL, "unuse, remove: do not ask; needed off a terminal", &rate_given.yes},
     {"cost", 0, FLAG_INT, "N", "use: the slots that a job takes", &rate_given.cost},
-    PAUSING_FLAGS,
+    {"for", 0, FLAG_DURATION, "DURATION",
+     "pause: for that time, else until resume; set NAME/KEY: for that time, else until remove",
+     &pausing_given.for_us},
+    {"reason", 0, FLAG_TEXT, "TEXT", "pause: why", &pausing_given.reason},
+    {"else", 0, FLAG_TEXT, "closed",
+     "set NAME/KEY: after that time nothing of it starts until it is set again", &rate_given.otherwise},
+    {"if-revision", 0, FLAG_INT, "N",
+     "set NAME/KEY: only if its rules have that revision, which rate show tells; 0: it has none",
+     &rate_given.revision},
+    {"drop-keys", 0, FLAG_BOOL, NULL, "set NAME: with another path, keys lose the rules of their own",
+     &rate_given.drop_keys},
+    {"keys", 0, FLAG_BOOL, NULL, "list: the keys of NAME that have rules of their own", &rate_given.keys},
     {"top", 0, FLAG_INT, "N", "keys: at most so many, 1 to 100; default 20", &rate_given.top},
     {"verbose", 'v', FLAG_BOOL, NULL, "show: T, tau and TAT too", &rate_given.verbose},
     {.name = NULL},
@@ -151,6 +173,36 @@ static int check_pause(struct cli *cli)
     return 0;
 }
 
+/* Reads how long rules hold: those of a limit until they are changed. */
+static int check_set(struct cli *cli)
+{
+    static const char *const of_keys[] = {"for", "else", "if-revision"};
+    bool ends = cli_gave(cli, "for"), key = strchr(cli->operands[0], '/');
+
+    for (size_t i = 0; !key && i < sizeof of_keys / sizeof *of_keys; i++)
+        if (cli_gave(cli, of_keys[i]))
+            return cli_usage(cli, "rate set %.60s --%s: only rules of a key have that; give NAME/KEY",
+                             cli->operands[0], of_keys[i]);
+    if (key && rate_given.drop_keys)
+        return cli_usage(cli, "rate set %.60s --drop-keys: this is a key; give the NAME of the limit",
+                         cli->operands[0]);
+    if (rate_given.otherwise && strcmp(rate_given.otherwise, "closed") != 0)
+        return cli_usage(cli,
+                         "rate set --else %.60s: must be closed; without it the rules of the limit hold then",
+                         rate_given.otherwise);
+    if (rate_given.otherwise && !ends)
+        return cli_usage(cli, "rate set --else closed: after which time; give --for too");
+    if (cli_gave(cli, "if-revision") && rate_given.revision < 0)
+        return cli_usage(cli, "rate set --if-revision %lld: below 0; rate show tells it",
+                         rate_given.revision);
+    if (ends && pausing_given.for_us == 0)
+        return error_set(&cli->error, WEIR_EINPUT,
+                         "rate set --for 0s: no time at all; rate remove %.60s ends it", cli->operands[0]);
+    if (!ends)
+        pausing_given.for_us = RATE_ENDLESS;
+    return 0;
+}
+
 /* A cost alone is enough for use. */
 static int check(struct cli *cli)
 {
@@ -158,6 +210,14 @@ static int check(struct cli *cli)
         return cli_usage(cli, "rate use --cost %lld: below 1; give the slots a job takes", rate_given.cost);
     if (cli->action->run == run_use && cli->operand_count == 1 && !cli_gave(cli, "cost"))
         return cli_takes(cli);
+    if (cli->action->run == run_set)
+        return check_set(cli);
+    if (cli->action->run == rate_run_list && rate_given.keys != (cli->operand_count == 1))
+        return cli_usage(cli,
+                         rate_given.keys
+                             ? "rate list --keys: whose; give the NAME of a limit"
+                             : "rate list %.60s: takes no name but with --keys; rate show NAME shows one",
+                         cli->operands[0]);
     return cli->action->run == run_pause ? check_pause(cli) : 0;
 }
 

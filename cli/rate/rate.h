@@ -7,7 +7,9 @@
 
 /* What was given besides the flags that all commands take. */
 struct rate_flags {
-    bool dry_run, yes, verbose;
+    bool dry_run, yes, verbose, keys, drop_keys;
+    const char *otherwise; /* --else */
+    long long revision;
     long long cost; /* 0: not given */
     long long top;
 };
@@ -35,6 +37,12 @@ void rate_put_end(FILE *to, const json_t *at, const json_t *because, int64_t now
 
 /* cli/rate/rate_keys.c */
 int rate_run_keys(struct cli *cli, struct weir *w);
+
+/* cli/rate/rate_key.c: of one key, any text. */
+int rate_set_key(struct cli *cli, struct weir *w, const char *limit, const char *key);
+int rate_remove_key(struct cli *cli, struct weir *w, const char *limit, const char *key);
+int rate_show_key(struct cli *cli, struct weir *w, const char *limit, const char *key);
+int rate_list_keys(struct cli *cli, struct weir *w, const char *limit);
 
 /* cli/rate/rate_release.c: rate remove and rate unuse, which let go what waits there. */
 int rate_run_remove(struct cli *cli, struct weir *w);

@@ -123,8 +123,12 @@ static int print_dry(struct cli *cli, struct weir *w, const char *type, char **n
 
 int rate_run_remove(struct cli *cli, struct weir *w)
 {
-    const char *name = cli->operands[0];
+    const char *name = cli->operands[0], *key;
+    char limit[RATE_LIMIT_SIZE];
 
+    rate_part(name, limit, &key);
+    if (key)
+        return rate_remove_key(cli, w, limit, key);
     if (rate_remove(w, name, true) < 0)
         return cli_failed(cli, w);
     if (rate_given.dry_run)

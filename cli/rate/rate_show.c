@@ -7,6 +7,7 @@
 #include "cli/document/table.h"
 #include "cli/rate/rate.h"
 #include "core/clock.h"
+#include "queue/limits/rate.h"
 #include "throttle/algorithm/calendar.h"
 #include "view/format.h"
 #include "view/json.h"
@@ -337,10 +338,16 @@ static int show(struct cli *cli, struct weir *w, const struct limits *limits, co
 
 int rate_run_show(struct cli *cli, struct weir *w)
 {
+    char limit[RATE_LIMIT_SIZE];
     struct limits limits;
-    int status = limits_look(w, cli->operands[0], &limits) < 0 ? cli_failed(cli, w)
-                                                               : show(cli, w, &limits, cli->operands[0]);
+    const char *key;
+    int status;
 
+    rate_part(cli->operands[0], limit, &key);
+    if (key)
+        return rate_show_key(cli, w, limit, key);
+    status = limits_look(w, cli->operands[0], &limits) < 0 ? cli_failed(cli, w)
+                                                           : show(cli, w, &limits, cli->operands[0]);
     limits_free(&limits);
     return status;
 }
@@ -401,6 +408,8 @@ int rate_run_list(struct cli *cli, struct weir *w)
     int64_t now_us;
     json_t *rows;
 
+    if (rate_given.keys)
+        return rate_list_keys(cli, w, cli->operands[0]);
     if (view_rates(w, &rows, &now_us) < 0)
         return cli_failed(cli, w);
     return table_list(cli, columns, rows, now_us, "no limits yet; weir rate set NAME RULE sets one");

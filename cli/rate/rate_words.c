@@ -7,7 +7,7 @@
 #include "queue/limits/rate.h"
 #include "view/rate_keys.h"
 
-struct rate_flags rate_given = {.top = RATE_KEYS_SHOWN};
+struct rate_flags rate_given = {.top = RATE_KEYS_SHOWN, .revision = -1};
 
 char *rate_join(char **argv)
 {

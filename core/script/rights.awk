@@ -13,7 +13,7 @@ BEGIN {
     split("exists type hexists hlen hstrlen llen scard sismember zcard", plain)
     split("get getrange hget hgetall hkeys hmget hrandfield hscan hvals lindex lrange pttl smembers srandmember sscan " \
           "zcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zscan zscore zunion", reads)
-    split("del hdel hset hsetnx lpush lrem lset ltrim persist pexpire rpush sadd set srem zadd zrem zremrangebyrank", writes)
+    split("del unlink hdel hset hsetnx lpush lrem lset ltrim persist pexpire rpush sadd set srem zadd zrem zremrangebyrank", writes)
     split("hincrby lpop renamenx spop sunionstore zincrby zunionstore", both)
     for (i in plain) needs[plain[i]] = "-"
     for (i in reads) needs[reads[i]] = "R"

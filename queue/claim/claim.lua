@@ -65,7 +65,8 @@
 --        m 1: there was more than could be taken                s 1: a job with a limit could have started, had there been an executor
 --        a 1: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --        j 1: claim_short has answered
---        r [type, its limits, ...]: "name=rules|name=rules"     h [type that became held, and that no worker runs, ...]
+--        r [type, its limits, ...]: "name=rules|name=rules"; of a key with rules of its own as <type>/<key>
+--                                                               h [type that became held, and that no worker runs, ...]
 --        b [limit whose rules cannot be read, ...]              p [queue that is paused, ...]
 --        k [what is wrong with a key of another kind, ...]      q ['queue when gate when opens ...', ...]: claim_dues
 --        c what let the leases start: claim_causes              o ['limit thousandths since why lease', ...]: slots that nobody had taken

@@ -4,7 +4,7 @@
 -- In these files `claim` is this call, `s` a type in one queue as this claim sees it, `l` a lane of it, `e` a gate (see gate.lua), or what
 -- opens at a fixed time: {name =, fixed =}.
 --
--- uses: gate slices type_lists
+-- uses: gate key_rules slices type_lists
 local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters checked in one claim: 2 ms, well within the 5 ms that slots are granted ahead
@@ -87,15 +87,16 @@ end
 
 -- ---- The call
 
--- Asks in one command whether the worker is registered, jobs are to run alone, and something is halted or of a newer format: a key that is named n
--- times counts n times, so the sum says which are there.
+-- Asks in one command whether the worker is registered, jobs are to run alone, keys have rules of their own, and something is halted or of a newer
+-- format: a key that is named n times counts n times, so the sum says which are there.
 local function ask_first(c)
-    local active, alone = P .. 'active:' .. c.worker, P .. 'alone'
-    local found = call('EXISTS', active, active, active, active, active, active, active, active, alone, alone, alone, alone,
+    local a, alone, own = P .. 'active:' .. c.worker, P .. 'alone', P .. 'key_rules'
+    local found = call('EXISTS', a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, own, own, own, own, own, own, own, own, alone, alone, alone, alone,
                        P .. 'halted', P .. 'cancelled', P .. 'format:' .. FORMAT_NEWEST + 1)
-    c.halts = found % 4 > 0 -- something is paused or cancelled, or there are newer data: claim_halt
-    c.suspects = found > 11 -- jobs are to run alone: claim_alone
-    return found >= 8
+    c.halts = found % 4 > 0    -- something is paused or cancelled, or there are newer data: claim_halt
+    c.suspects = found % 8 > 3 -- jobs are to run alone: claim_alone
+    key_rules.seen(found % 16 > 7)
+    return found >= 16
 end
 
 -- What a worker knows to wait in a queue, letters of claim_dues.
@@ -324,7 +325,7 @@ function claim_call.count(s, what)
     s.counts[what] = (s.counts[what] or 0) + 1
 end
 
--- Makes the state of a lane of s; gates: those of its key. It has at most 16 fields.
+-- Makes the state of a lane of s; gates: those of its key. It has at most 16 fields, but for those of few keys.
 function claim_call.new_lane(s, key, gates)
     local name = s.lane_head .. key
     return {
@@ -342,6 +343,7 @@ function claim_call.new_lane(s, key, gates)
         -- placed                               claim_park.place finds a place for it
         -- gone                                 it has no job left, and has left its ring
         -- clear                                nothing waits before its jobs: claim_queue
+        -- till                                 until when its key has rules of its own: claim_meet
     }
 end
 

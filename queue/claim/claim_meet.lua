@@ -25,7 +25,8 @@ local function load_gates(t, list, key)
     local gates = {}
     for i = 1, #list do
         local spec = list[i]
-        gates[i] = spec.fixed and spec or load_gate(t, key and spec.name .. '/' .. key or spec.name, spec.rule)
+        local name = key and spec.name .. '/' .. key or spec.name
+        gates[i] = spec.fixed and {name = name, fixed = spec.fixed} or load_gate(t, name, spec.rule)
     end
     return gates
 end
@@ -69,17 +70,25 @@ end
 function claim_meet.lane(s, key)
     local l = s.lanes[key]
     if l then return l end
-    local gates = NONE
+    local gates, till, owns = NONE, huge, nil
     if s.keyed then
-        claim.budget = claim.budget - claim.LANE - claim.KEY_GATE * #s.type.keyed
         if key ~= '' then
-            gates = load_gates(s.type, s.type.keyed, key)
+            local keyed
+            keyed, till, owns = types.keyed(s.type, key)
+            gates = load_gates(s.type, keyed, key)
             s.has_keys = true
         end
+        claim.budget = claim.budget - claim.LANE - claim.KEY_GATE * max(#s.type.keyed, #gates)
     end
     l = claim.new_lane(s, key, gates)
-    if s.counting then
-        local names = s.counting .. counting(gates)
+    if owns then
+        l.tail = types.digest(s.type, owns) .. '/' .. l.name
+        if till < huge then l.till = till end
+        local limits, n = claim.limits, #claim.limits
+        limits[n + 1], limits[n + 2] = l.node, types.text_for(s.type, owns)
+    end
+    if s.counting or owns then
+        local names = (s.counting or '') .. counting(gates)
         if names ~= '' then l.tail = l.tail .. '~' .. sub(names, 2) end
     end
     s.lanes[key] = l

@@ -118,10 +118,13 @@ end
 
 local function drop_sleep(queue, name) cache.count_sleepers(queue, name, -call('ZREM', P .. 'sleep:' .. queue, name)) end
 
+-- Returns when a lane is due: other rules hold its key from l.till on.
+local function by_change(l, at) return l.till and l.till < at and max(l.till, now + claim.ahead + 1) or at end
+
 local function sleep(s, l, cost, e, at, ticket)
     hold_open(l.gates, cost, l.node, ticket, at)
     call('ZADD', wait_key(s.queue, e.name), us(ticket), l.node)
-    at = due_time(l.gates, cost, wait_at(s, e, at))
+    at = by_change(l, due_time(l.gates, cost, wait_at(s, e, at)))
     cache.count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', score(at), e.name))
     set_sooner(s.queue, '*', at)
     claim.soonest = min(claim.soonest, at)
@@ -268,7 +271,7 @@ local function wake_lane(queue, name, node, ticket, closed)
     -- at a cost of 1: its job may cost more, and is checked in its turn
     if not s.resorts then at, last = meet.opens(l.gates, 1, l.node, ticket, now) end
     if at > now + claim.ahead and last.name == name then
-        call('ZADD', P .. 'sleep:' .. queue, score(wait_at(s, last, at)), name)
+        call('ZADD', P .. 'sleep:' .. queue, score(by_change(l, wait_at(s, last, at))), name)
         return false, true
     end
     claim_wait.place_woken(s, l, ticket, at, last)

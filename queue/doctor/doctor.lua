@@ -139,7 +139,7 @@ end
 -- What a key of that family is looked at as, by what stands behind the family.
 local as = {
     queue = {'queue'}, held = {'queue'}, wake = {'queue', 'star'}, sleep = {'star'}, stats = {'type'}, lane = {'lane'}, ring = {'ring'},
-    wait = {'gate'}, active = {'active'}, batch = {'batch'}, aside = {'aside'}, types = {'queued'},
+    wait = {'gate'}, active = {'active'}, batch = {'batch'}, aside = {'aside'}, keys = {'keys'}, types = {'queued'},
 }
 
 -- Other things that are to be judged when one of a family is seen.

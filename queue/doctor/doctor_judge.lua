@@ -42,10 +42,10 @@ local families = {
     batch = {'hash', ONE}, home = {'string', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
     format = {'string', whole('%d+')}, line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
     finished = {'string', ONE}, kept = {'zset', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#[%w*]/?[%w_.-]*')},
-    longest = {'zset', ONE}, hold = {'hash', ONE}, order = {'string', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
+    longest = {'zset', ONE}, hold = {'hash', ONE}, keys = {'hash', ONE}, order = {'string', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
 }
 local singles = {
-    about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', reasons = 'hash', changes = 'list', acts = 'list', queues = 'set', later = 'zset', dead = 'zset',
+    about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', key_rules = 'set', reasons = 'hash', changes = 'list', acts = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash', fired = 'hash',
     opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash', lines = 'zset', holds = 'zset', large = 'hash',
 }
@@ -264,6 +264,11 @@ function look.queue(name)
     if not exists('queue:' .. name) and not exists('wake:' .. name) and not exists('held:' .. name) then return nil end
     if find(name, '!', 1, true) and not score('alone', name) then return 'unregistered', name, 'alone', 'nobody runs its jobs' end
     if call('SISMEMBER', P .. 'queues', name) == 0 then return 'unregistered', 'queue ' .. name, 'queues', 'status and changes of limits skip it' end
+end
+
+function look.keys(name)
+    if not exists('keys:' .. name) or call('SISMEMBER', P .. 'key_rules', name) == 1 then return nil end
+    return 'unregistered', 'limit ' .. name, 'key_rules', 'claims know no rules of its keys'
 end
 
 local COUNTERS = {'enqueued', 'pulled', 'parked', 'returned', 'served', 'done', 'retried', 'dead', 'back', 'scheduled', 'dropped'}

@@ -97,6 +97,8 @@ end
 function doctor_repair.register(name, _, _, list)
     if list == 'types' then
         call('HSETNX', P .. 'types', name, '')
+    elseif list == 'key_rules' then
+        call('SADD', P .. 'key_rules', name)
     else
         registry.add(name)
         if list == 'alone' then call('ZADD', P .. 'alone', '0', name) end

@@ -23,7 +23,7 @@ local function start(ARGV, ttl)
             if gates[i].base.in_flight then counted[#counted + 1] = gates[i].name end
         end
         holds.begin(ARGV[4], ARGV[8], {slot = at, ttl = ttl, cost = tonumber(ARGV[6]), key = ARGV[5],
-                    rules = holds.digest(takes.limit_of(ARGV[4], '')), gates = concat(counted, ','), who = ARGV[11]})
+                    rules = holds.digest(takes.limit_of(ARGV[4], ''), ARGV[5]), gates = concat(counted, ','), who = ARGV[11]})
     end
 end
 

@@ -27,6 +27,7 @@ struct look {
     bool keyed;        /* it has keyed gates */
     struct {
         struct gate gate; /* as it is now, that of its key too */
+        struct rule own;  /* that of its key alone, where it has one */
         json_t *row;
     } gates[GATES_MAX];
     size_t gate_count;
@@ -79,10 +80,12 @@ static void read_gates(struct look *look)
 
     json_array_foreach(gates, i, row)
     {
+        bool fits = look->gate_count < GATES_MAX;
         const struct rule *rule =
-            waits_gate(row, look->limits, answer_text(look->line, "key"), answer_int(look->line, "now"));
+            waits_gate(row, look->limits, answer_text(look->line, "key"), answer_int(look->line, "now"),
+                       &look->gates[fits ? look->gate_count : 0].own);
 
-        if (rule && look->gate_count < GATES_MAX)
+        if (rule && fits)
             add_gate(look, rule, row);
     }
     last = waits_last(gates);

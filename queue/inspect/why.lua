@@ -7,7 +7,8 @@
 --        lanes that have their turn before its own, when that is in the ring, "before": the same as if it were in the ring by now,
 --        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
 --        for the first of the lane, now when it is open, not there: when a job ends; "paused_until", "held_until": for another; 0: not at
---        all; "by_hand": true: somebody has paused the key}, ...], "pause": of the type, as reasons.pause has it}; or only "now", "cost" and
+--        all; "by_hand": true: somebody has paused the key; "own_rule": the stored form of a rule that the key has for itself, until "own_until"
+--        (0: no end); "closed": true: it is closed until such rules are renewed}, ...], "pause": of the type, as reasons.pause has it}; or only "now", "cost" and
 --        "misplaced": its type does not live here, and a worker that meets it buries it for that reason. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
@@ -25,11 +26,13 @@ local function ticket_of(queue, gates, node)
 end
 
 local function gate_row(spec, name, cost, node, ticket)
-    if spec.fixed then return {limit_name = spec.name:match('^[^#]+'), rule = false} end
+    local limit, own = spec.name:match('^[^#]+'), spec.own
+    if own and own.closed then return {limit_name = limit, index = spec.rule.index, state = '', paused_until = '0', held_until = '0', closed = true} end
+    if spec.fixed then return {limit_name = limit, rule = false} end
     local g = gate.load(name, spec.rule)
     local fits = gate.fits(g, cost)
     local at = fits and gate.start(g, cost, node, ticket) or huge
-    return {limit_name = spec.name:match('^[^#]+'), index = spec.rule.index, state = call('GET', P .. 'gate:' .. name) or '',
+    return {limit_name = limit, own_rule = own and spec.rule.word, own_until = own and us(own.till < huge and own.till or 0), index = spec.rule.index, state = call('GET', P .. 'gate:' .. name) or '',
             never = not fits or nil, opens_at = at < huge and us(at) or nil, paused_until = us(g.pause or 0),
             held_until = us(gate.held_until(g, node, ticket))}
 end
@@ -42,10 +45,11 @@ local function gate_rows(t, queue, key, cost)
         local till = pause.set == t.pause and 0 or rules.paused(pause.set)
         if till > now then rows[#rows + 1] = {limit_name = pause.name:match('^[^#]+'), opens_at = us(till), paused_until = us(till)} end
     end
-    for i, spec in ipairs(t.keyed) do keyed[i] = {name = spec.name .. '/' .. key} end
+    local specs = types.keyed(t, key)
+    for i, spec in ipairs(specs) do keyed[i] = {name = spec.name .. '/' .. key} end
     local node = t.name .. '/' .. key
     ticket = ticket_of(queue, keyed, node)
-    for i, spec in ipairs(t.keyed) do
+    for i, spec in ipairs(specs) do
         local row = gate_row(spec, keyed[i].name, cost, node, ticket)
         row.by_hand = row.paused_until ~= '0' and key_pauses.till(row.limit_name, key) and true or nil
         rows[#rows + 1] = row
@@ -77,7 +81,7 @@ end
 -- How many lanes of a ring have their turn before a lane that is to join it: those that were served longer ago.
 local function before_it(queue, t, ring, lane_key)
     local keyed = {}
-    for i, spec in ipairs(t.keyed) do keyed[i] = {name = spec.name .. '/' .. lane_key} end
+    for i, spec in ipairs((types.keyed(t, lane_key))) do keyed[i] = {name = spec.name .. '/' .. lane_key} end
     return call('ZCOUNT', ring, '-inf', '(' .. us(ticket_of(queue, keyed, t.name .. '/' .. lane_key)))
 end
 

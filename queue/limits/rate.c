@@ -178,7 +178,7 @@ static size_t split(char *text, const char **words, size_t most)
     return count;
 }
 
-static int parse_rules(struct weir *w, const char *text, struct rule_set *set)
+int rate_parse(struct weir *w, const char *text, struct rule_set *set)
 {
     const char *words[RULES_MAX + 1];
     char *copy = strdup(text);
@@ -192,7 +192,8 @@ static int parse_rules(struct weir *w, const char *text, struct rule_set *set)
 }
 
 /* Sends rate_set until all types of the limit are checked, each time on from where the last answer says that it ended. rules NULL: removes it. */
-static int ask_set(struct weir *w, const char *name, const struct rule_set *rules, bool dry, json_t **answer)
+static int ask_set(struct weir *w, const char *name, const struct rule_set *rules, unsigned how,
+                   json_t **answer)
 {
     int status, calls = 0;
 
@@ -201,7 +202,7 @@ static int ask_set(struct weir *w, const char *name, const struct rule_set *rule
         struct args a;
 
         args_init(&a);
-        rate_set_request(&a, w->prefix, -1, name, rules, dry);
+        rate_set_request(&a, w->prefix, -1, name, rules, how);
         add_words(&a, *answer, "next");
         json_decref(*answer);
         status = client_ask(w, "rate_set", &a, answer);
@@ -234,27 +235,27 @@ static int recount(struct weir *w, const char *name, const json_t *set)
 }
 
 /* Sends a change of rules, and what is left to do after it. */
-static int change_rules(struct weir *w, const char *name, const struct rule_set *rules, bool dry,
+static int change_rules(struct weir *w, const char *name, const struct rule_set *rules, unsigned how,
                         json_t **answer)
 {
-    int status = ask_set(w, name, rules, dry, answer);
+    int status = ask_set(w, name, rules, how, answer);
 
-    if (status == 0 && !dry)
+    if (status == 0 && !(how & RATE_DRY))
         status = apply(w, *answer, &(struct change){.limit = name});
     return status == 0 ? recount(w, name, *answer) : status;
 }
 
-int rate_set(struct weir *w, const char *name, const char *rules, bool dry, struct rule_set *kept,
+int rate_set(struct weir *w, const char *name, const char *rules, unsigned how, struct rule_set *kept,
              char dropped[RULE_PATH_SIZE])
 {
     struct rule_set set;
     json_t *answer;
     int status;
 
-    if (limit_name_check("limit", name, &w->error) < 0 || parse_rules(w, rules, &set) < 0 ||
+    if (limit_name_check("limit", name, &w->error) < 0 || rate_parse(w, rules, &set) < 0 ||
         client_at_home(w, name, strlen(name)) < 0)
         return w->error.status;
-    status = change_rules(w, name, &set, dry, &answer);
+    status = change_rules(w, name, &set, how, &answer);
     if (status == 0 && dropped)
         snprintf(dropped, RULE_PATH_SIZE, "%s", answer_text(answer, "dropped"));
     if (status == 0 && kept)
@@ -277,7 +278,7 @@ int rate_remove(struct weir *w, const char *name, bool dry)
 
     if (limit_name_check("limit", name, &w->error) < 0 || client_at_home(w, name, strlen(name)) < 0)
         return w->error.status;
-    status = change_rules(w, name, NULL, dry, &answer);
+    status = change_rules(w, name, NULL, dry ? RATE_DRY : 0, &answer);
     if (status == 0 && !json_is_true(json_object_get(answer, "was")))
         status = rate_none(w, "limit", name, RATE_LISTED);
     json_decref(answer);

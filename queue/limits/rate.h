@@ -20,13 +20,15 @@ struct weir;
 int rate_none(struct weir *w, const char *what, const char *name, const char *else_do);
 #define RATE_LISTED "weir rate list shows them"
 
+/* Reads rules that are joined by blanks, as a person writes them. */
+WEIR_CHECKED int rate_parse(struct weir *w, const char *text, struct rule_set *set);
 /* What the answer to a change that may concern all limits says is left to do: the other queues are woken, and their sleeping lanes looked at. */
 WEIR_CHECKED int rate_apply(struct weir *w, struct json_t *answer);
 
 /* The changes, those whose rules or names are words of rules joined by blanks. They do all of it, rate_apply
- * too; what weir.h has are these. dry: nothing is changed; kept is how the rules would stand.
+ * too; what weir.h has are these. how: of rate_set_request. kept: how the rules stand then.
  * dropped (may be NULL): by what the limit told jobs apart until now, where the new rules do not; else "". */
-WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, bool dry,
+WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, unsigned how,
                           struct rule_set *kept, char dropped[RULE_PATH_SIZE]);
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
 /* Lets a type be held by limits, or (use false) no more. cost 0: it stays as it is. */

@@ -6,7 +6,7 @@
 -- role: worker
 -- reply: [ cursor, revision, "limit <name>" or "type <name>" that was written, ... ]; a cursor other than '0': only some types were checked and
 --        nothing was written: to be called again with this place
--- uses: check gate key_pauses rates revisions rules types
+-- uses: check gate key_pauses key_rules rates revisions rules types
 
 local NAMES_MOST = 50 -- in the line of the log
 
@@ -113,6 +113,7 @@ function write.limit(r)
     local before, set = call('HGET', P .. 'limits', r.name) or '', rules.read(r.words)
     if rates.split(before).weighted then rates.forget_weights(r.name) end
     if before ~= '' then key_pauses.forget_all(r.name, rules.read(before)) end
+    if (rules.read(before) or {}).path ~= set.path then key_rules.forget_all(r.name) end
     call('HSET', P .. 'limits', r.name, r.words)
     for i = 1, #r.weights, 2 do call('HSET', P .. 'weights', r.name .. '/' .. r.weights[i], r.weights[i + 1]) end
     for i = 1, #r.pauses, 2 do key_pauses.write(r.name, set, r.pauses[i], r.pauses[i + 1]) end

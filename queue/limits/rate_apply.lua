@@ -10,7 +10,7 @@
 -- role: operator
 -- reply: JSON: {"cursor": the next one; the same one where the page has more jobs to sort than one call may; '' at the end,
 --        "wrong": a key of another kind, which keeps who stands there from being looked at}
--- uses: bell body check counters gate key_pauses lane lane_names rules slices types
+-- uses: bell body check counters gate key_pauses key_rules lane lane_names rules slices types
 
 local PAGE = 25   -- gates, some 20 us each: read, and put at its time; 60 more where the lane that waits there is sorted
 local SORTED = 50 -- jobs that go to other lanes in one call, some 10 us each
@@ -92,21 +92,24 @@ local function end_pause(g, name, set, rule)
     if not g.pause then return end
     gate.resume(g)
     local limit, key = match(name, '^([^#]+)#%d/(.+)$')
-    if rule == set.keyed[1] then key_pauses.again(limit, set, key) end
+    if rule.index == set.keyed[1].index then key_pauses.again(limit, set, key) end
 end
 
--- Returns when a sleeping gate opens under the rules of now, at least now.
-local function opening(name, set, rule, resume)
-    if not rule or not rule.by or is_wrong('gate:' .. name, 'string') then return now end
+-- Returns when a sleeping gate opens under the rules of now, at least now; huge: not by time.
+local function opening(name, set, resume)
+    local limit, index, key = match(name, '^([^#]+)#(%d)/(.+)$')
+    local rule, till, closed = nil, huge, false
+    if set.path then rule, till, closed = key_rules.at(limit, set, tonumber(index), key) end
+    if not rule or is_wrong('gate:' .. name, 'string') then return now end
     local g = gate.load(name, rule)
     if resume then end_pause(g, name, set, rule) end
-    return max(gate.start(g, 1), rules.paused(set))
+    return closed and huge or max(min(gate.start(g, 1), till), rules.paused(set))
 end
 
 -- Returns when a sleeping gate is to be looked at; nil when it is not concerned. Too soon does no harm: who waits there may be there no more by a
 -- change before.
 local function looked_at(name, sets, queue, kind, resume)
-    local limit, index, key = name:match('^([%w_.-]+)#(%d)/(.+)$')
+    local limit, _, key = name:match('^([%w_.-]+)#(%d)/(.+)$')
     local waits = 'wait:' .. queue .. '/' .. name
     if kind ~= '' then
         if not key or is_wrong(waits, 'zset') or not call('ZSCORE', P .. waits, kind .. '/' .. key) then return nil end
@@ -120,7 +123,7 @@ local function looked_at(name, sets, queue, kind, resume)
     local astray = sort_waiting(queue, name, kind)
     -- A pause that was asked for at the key of another path ends when its lanes have left.
     local left = sorted > before and call('EXISTS', P .. waits) == 0
-    local opens = opening(name, set, rules.at(set, tonumber(index)), resume or left)
+    local opens = opening(name, set, resume or left)
     return astray and now or opens
 end
 

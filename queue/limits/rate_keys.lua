@@ -11,7 +11,7 @@
 --        {"next": [cursor, ...]}: the place to go on from, while its types are looked for
 --        {"missing": limit}
 -- writes: nothing
--- uses: body gate heads key_pauses lane longest partition rates rules slices stamp types
+-- uses: body gate heads key_pauses key_rules lane longest partition rates rules slices stamp types
 
 local KEYS_MOST = 100
 local QUESTIONS = 1000  -- about a microsecond each
@@ -191,22 +191,22 @@ end
 local function next_start(t, key, cost)
     local at = now
     for _, spec in ipairs(t.global) do at = max(at, spec.fixed or start_at(spec.name, spec.rule, cost)) end
-    for _, spec in ipairs(t.keyed) do at = max(at, start_at(spec.name .. '/' .. key, spec.rule, cost)) end
+    local keyed = types.keyed(t, key)
+    for _, spec in ipairs(keyed) do at = max(at, spec.fixed or start_at(spec.name .. '/' .. key, spec.rule, cost)) end
     for _, pause in ipairs(t.paused) do at = max(at, rules.paused(pause.set)) end
     return at
 end
 
 -- Computes the next start of a key without jobs, by the rules of the limit.
 local function next_start_of_limit(limit, set, key)
-    local at = max(now, rules.paused(set))
-    for _, rule in ipairs(set) do
-        at = max(at, start_at(rates.gate_name(limit, rule) .. (rule.by and '/' .. key or ''), rule, 1))
-    end
-    return at
+    local at, list, _, closed = max(now, rules.paused(set)), key_rules.list(limit, set, key)
+    for _, rule in ipairs(set.global) do at = max(at, start_at(rates.gate_name(limit, rule), rule, 1)) end
+    for _, rule in ipairs(list) do at = max(at, start_at(rates.gate_name(limit, rule) .. '/' .. key, rule, 1)) end
+    return closed and huge or at
 end
 
 local function add_gates(row, limit, set, key)
-    for _, rule in ipairs(set.keyed) do
+    for _, rule in ipairs((key_rules.list(limit, set, key))) do
         local g = gate.load_safe(rates.gate_name(limit, rule) .. '/' .. key, rule)
         if g then
             local _, free = gate.figures(g, g.pause or nil)

@@ -6,7 +6,7 @@
 -- reply: JSON: {"was": was it paused, by somebody or for a provider, "before", "pause": as reasons.pause has what somebody has set, "asleep", "rest":
 --        as rate_wake has them}
 --        {"missing": limit}
--- uses: check gate key_pauses line partition rates reasons rules
+-- uses: check gate key_pauses key_rules line partition rates reasons rules
 
 -- Ends the pauses of the global gates; those of keys are for rate_apply. Returns whether there was one.
 local function resume_gates(name, set)
@@ -26,7 +26,7 @@ local LINES_MOST = 1000
 local function resume_waiting(name, set)
     for i, member in ipairs(line.at(name .. '#*')) do
         local key = i <= LINES_MOST and match(member, '/(.+)$')
-        for _, rule in ipairs(key and set.keyed or {}) do
+        for _, rule in ipairs(key and key_rules.list(name, set, key) or {}) do
             local g = gate.load_safe(rates.gate_name(name, rule) .. '/' .. key, rule)
             if g and g.pause then gate.resume(g) end
         end

@@ -5,12 +5,12 @@
 -- role: operator
 -- reply: JSON: {"was": was it paused, "before", "pause": as rate_pause has them, "rest": as rate_wake has it}
 --        {"missing": limit}
--- uses: check gate key_pauses partition rates reasons rules
+-- uses: check gate key_pauses key_rules partition rates reasons rules
 
 -- Returns the gates of a key, and their names. nil: the first of their keys that is of a wrong kind.
 local function gates_of(name, set, key)
     local gates, names = {}, {}
-    for i, rule in ipairs(set.keyed) do
+    for i, rule in ipairs((key_rules.list(name, set, key))) do
         names[i] = rates.gate_name(name, rule) .. '/' .. key
         gates[i] = gate.load_safe(names[i], rule)
         if not gates[i] then return nil, check.wrong_kind('gate:' .. names[i], 'string') end

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/script/script.h"
+#include "queue/limits/key_rules.h"
 #include "throttle/key.h"
 
 #define WHAT_SIZE (RULE_SET_TEXT_SIZE + 2 * LIMIT_NAME_SIZE + 64)
@@ -54,7 +55,7 @@ static void add_by(struct args *a)
 }
 
 void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
-                      const struct rule_set *rules, bool dry)
+                      const struct rule_set *rules, unsigned how)
 {
     char text[RULE_SET_TEXT_SIZE] = "", what[WHAT_SIZE];
 
@@ -63,7 +64,7 @@ void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const 
     if (rules)
         rule_set_write(rules, text);
     args_add(a, text);
-    args_add_int(a, dry);
+    args_add_int(a, how);
     if (rules)
         rule_set_format(rules, text);
     snprintf(what, sizeof what, "%s %s%s%s", rules ? "set" : "remove", name, rules ? " " : "", text);
@@ -200,6 +201,47 @@ void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, 
     args_add(a, reason_of(how));
     snprintf(name, sizeof name, "%s/%.200s", limit, is_printable(key) ? key : made);
     add_pausing(a, "", name, how);
+}
+
+/* Adds what the log says: "set mail/42 50/s for 7d, then closed". */
+static void add_key_change(struct args *a, const struct key_change *change, const char *made,
+                           const struct rule_set *rules)
+{
+    char text[RULE_SET_TEXT_SIZE] = "", span[32] = "", what[WHAT_SIZE];
+    bool ends = rules && change->for_us != RATE_ENDLESS;
+
+    if (rules)
+        rule_set_format(rules, text);
+    if (ends)
+        duration_format(change->for_us, span);
+    snprintf(what, sizeof what, "%s %s/%.200s%s%s%s%s%s", rules ? "set" : "remove", change->limit,
+             is_printable(change->key) ? change->key : made, rules ? " " : "", text, ends ? " for " : "",
+             span, ends && change->closes ? ", then closed" : "");
+    args_add(a, what);
+    add_by(a);
+}
+
+void rate_set_key_request(struct args *a, const char *prefix, int64_t now_us, const struct key_change *change,
+                          const struct rule_set *rules)
+{
+    char text[RULE_SET_TEXT_SIZE] = "", made[LIMIT_NAME_SIZE];
+
+    key_make(change->key, strlen(change->key), made);
+    script_begin(a, "rate_set_key", prefix, now_us);
+    args_add(a, change->limit);
+    args_add(a, made);
+    args_add(a, strcmp(made, change->key) != 0 && is_kept(change->key) ? change->key : "");
+    if (rules)
+        rule_set_write(rules, text);
+    args_add(a, text);
+    add_time(a, rules ? change->for_us : RATE_ENDLESS);
+    args_add(a, rules && change->closes ? "closed" : "own");
+    if (change->revision >= 0)
+        args_add_int(a, change->revision);
+    else
+        args_add(a, "");
+    args_add_int(a, change->dry);
+    add_key_change(a, change, made, rules);
 }
 
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,

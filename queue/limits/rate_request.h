@@ -29,9 +29,11 @@ void requests_on_behalf(const char *name);
 void rate_by(char by[RATE_BY_SIZE]);
 void note_request(struct args *a, const char *prefix, char *what);
 
-/* rules NULL: removes the limit. dry: only says whether it could be done. */
+/* How rules are set: nothing is changed; keys lose rules of their own where the limit's go by another path, else that is refused. */
+enum { RATE_DRY = 1, RATE_DROP_KEYS = 2 };
+/* rules NULL: removes the limit. how: these flags. */
 void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
-                      const struct rule_set *rules, bool dry);
+                      const struct rule_set *rules, unsigned how);
 /* use: by these limits too; else: no longer. At most RATE_USES_MOST. cost 0: as it is. */
 void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
                       const char *const *limits, size_t count, int64_t cost);
@@ -43,6 +45,10 @@ void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, cons
 /* Pauses one key of a limit, any text. */
 void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                             const char *key, const struct pausing *how);
+struct key_change;
+/* rules: as they were read; NULL: removes them. */
+void rate_set_key_request(struct args *a, const char *prefix, int64_t now_us, const struct key_change *change,
+                          const struct rule_set *rules);
 /* script: type_pause or queue_pause; kind: "type ", for the log; NULL: it is not logged. */
 void pause_request(struct args *a, const char *script, const char *prefix, int64_t now_us, const char *kind,
                    const char *name, const struct pausing *how);

@@ -1,14 +1,15 @@
 -- rate_set: sets or removes a limit and has all that waits at its gates looked at again. What a gate has counted stays
 -- counted: a rule keeps its place, and so its gates, whatever place it is given in and whichever other rules go, and finds it when it comes back.
 --
--- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log) [, the place where the last call ended: cursor, revision]
+-- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing; 2: where its keys have another path, those with rules of their own lose
+--       them, else it is refused; 3: both), what, by (for the log) [, the place where the last call ended: cursor, revision]
 -- role: operator
 -- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "asleep", "rest": as rate_wake has them,
 --        "dropped": the path by which it told jobs apart until now, where the new rules have none,
 --        "recount": the text of the limit before, where it told jobs apart by another path: its types are for rate_recount}
 --        {"next": [cursor, revision]}: only some of its types were checked, and nothing was changed: to be called again with this place. When a limit or
 --        a type was changed meanwhile, the check begins anew
--- uses: check gate key_pauses partition rates revisions rules types
+-- uses: check gate key_pauses key_rules partition rates revisions rules types
 
 -- Which known rule a new one goes on with: the first of these that any fits.
 local alike = {
@@ -156,14 +157,15 @@ local function check_types(name, text, cursor, revision)
 end
 
 local function wrong_arguments(ARGV)
-    if #ARGV ~= 6 and #ARGV ~= 8 or ARGV[4] ~= '0' and ARGV[4] ~= '1' or ARGV[7] and not find(ARGV[7], '^%d+$') then
+    if #ARGV ~= 6 and #ARGV ~= 8 or not find(ARGV[4], '^[0-3]$') or ARGV[7] and not find(ARGV[7], '^%d+$') then
         return 'wants now, name, rules, dry, what, by, and a place or none'
     end
     if not is_name(ARGV[2]) then return 'wrong name of a limit' end
 end
 
 local function rate_set(ARGV)
-    local name, text, dry, what, by = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+    local name, text, mode, what, by = unpack(ARGV, 2, 6)
+    local dry, drop = mode == '1' or mode == '3', mode == '2' or mode == '3'
     local wrong = wrong_arguments(ARGV)
     if wrong then return refuse('rate_set: %s', wrong) end
     local parts, new = rates.split(text), rules.read(text)
@@ -182,10 +184,15 @@ local function rate_set(ARGV)
     if text == '' and not before then return answer{was = false} end
 
     local old = rules.read(before or '') or {}
+    local own = text ~= '' and new.path ~= old.path and key_rules.count(name) or 0
+    if own > 0 and not drop then
+        return refuse('limit %s: %d keys have rules of their own, by %s; drop them with --drop-keys, or leave the path as it is', name, own, old.path or '?')
+    end
     local known = known_rules(name, before)
     local words = arrange(parts.rules, new or {}, known)
     local asleep, rest = {}, nil
-    if dry == '0' then
+    if not dry then
+        if text == '' or own > 0 then key_rules.forget_all(name) end
         if text == '' then remove(name, before) else set(name, before, words) end
         remember(name, words, known)
         rates.record(what, by, 'limit', name)
@@ -194,7 +201,7 @@ local function rate_set(ARGV)
     end
     return answer{was = before and true or false, kept = concat(words, ' '), asleep = asleep, rest = rest,
                   dropped = not (new or {}).path and old.path or nil,
-                  recount = dry == '0' and old.path ~= (new or {}).path and (before or '') or nil}
+                  recount = not dry and old.path ~= (new or {}).path and (before or '') or nil}
 end
 
 return rate_set

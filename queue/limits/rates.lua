@@ -15,7 +15,7 @@ function rates.wrong_tables()
 end
 
 function rates.wrong_keys()
-    return check.wrong_kind('queues', 'set') or rates.wrong_tables() or check.wrong_kind('weights', 'hash') or key_pauses.wrong()
+    return check.wrong_kind('queues', 'set') or rates.wrong_tables() or check.wrong_kind('weights', 'hash') or check.wrong_kind('key_rules', 'set') or key_pauses.wrong()
         or check.wrong_kind('changes', 'list') or check.wrong_kind('acts', 'list')
 end
 
@@ -281,10 +281,15 @@ local function entry_of(what, by)
     return format('{"at":%d.%06d,"by":%s,"what":%s}', floor(now / 1000000), now % 1000000, json_write(by), json_write(what))
 end
 
--- Remembers what was done, by whom, and of which "limit" or "type"; kind nil: their revisions are not new.
-function rates.record(what, by, kind, name)
+-- Remembers what was done, and by whom.
+function rates.log(what, by)
     call('LPUSH', P .. 'changes', entry_of(what, by))
     call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
+end
+
+-- The same of a "limit" or a "type"; kind nil: their revisions are not new.
+function rates.record(what, by, kind, name)
+    rates.log(what, by)
     revisions.renew(kind, name)
 end
 

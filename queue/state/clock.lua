@@ -7,7 +7,7 @@
 -- That may be a million keys, so each call does a page. Of a sorted set the soonest come first, and what moves goes before the place where
 -- the next page begins: so it moves once. A retry that others put behind that place meanwhile moves too.
 --
--- uses: bell gate holds rules slices
+-- uses: bell gate holds key_rules rules slices
 local clock = {}
 
 local PAGE = 500        -- members that one call goes through, 2 to 3 us each
@@ -98,20 +98,22 @@ local function move(e, key, n, time_of)
     return changes, #changes == 2 * n and place_of(key, rank + n, page[2 * n]) or nil
 end
 
--- Finds the rule of a gate and its limit; nil: it is gone.
+-- Finds the rule of a gate, and its limit; nil: it is gone. And until when it holds; huge: no time ends that.
 local function rule_of(name)
-    local limit, index = match(name, '^([%w_.-]+)#(%d)/')
+    local limit, index, key = match(name, '^([%w_.-]+)#(%d)/(.+)$')
     local text = limit and call_safe('HGET', P .. 'limits', limit)
     local set = type(text) == 'string' and rules.read(text)
-    return set and rules.at(set, tonumber(index)), set
+    if not set or not set.path then return nil end
+    local rule, till = key_rules.at(limit, set, tonumber(index), key)
+    return rule, set, till
 end
 
 -- Returns when the gate of a key opens now that was to open at `at`. Loading it puts its own times right, too.
 local function opening(e, name, at)
-    local rule, set = rule_of(name)
+    local rule, set, till = rule_of(name)
     local g = rule and gate.load_safe(name, rule)
     if not g then return max(0, at - e.back) end
-    return min(at, max(gate.start(g, 1), rules.paused(set)))
+    return min(at, max(min(gate.start(g, 1), till), rules.paused(set)))
 end
 
 function through.sleep(e, most)

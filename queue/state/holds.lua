@@ -17,7 +17,7 @@
 --   holds.reap()                    ends those whose end has come, a number of them
 --
 -- Gates of concurrency count leases: of jobs, and these. Of rates a slot that was taken is used, but for what `spent` gives back.
--- uses: check gate takes wake
+-- uses: check gate key_rules takes wake
 
 local holds = {}
 
@@ -35,8 +35,11 @@ function holds.till(token)
     return till and till > now and till or nil
 end
 
--- The digest of the rules by which a limit holds now.
-function holds.digest(limit) return sub(sha1(limit.set.text), 1, 8) end
+-- Returns the digest of the rules by which a limit holds a key now.
+function holds.digest(limit, key)
+    local own = key ~= '' and key_rules.of(limit.name, limit.set, key)
+    return sub(sha1(limit.set.text .. (own and own.text or '')), 1, 8)
+end
 
 function holds.begin(limit, tag, one)
     call('HSET', P .. 'hold:' .. limit, tag, format('%d %d %d %d %s %s %s %s', now, one.slot, one.ttl, one.cost,
@@ -65,9 +68,9 @@ local function settle(name, slot, cost, key, digest, spent)
     local limit = takes.limit_of(name, '')
     key = key ~= '*' and key or ''
     if spent == cost or takes.wrong(limit, key, true) then return end
-    if spent < cost and (holds.digest(limit) ~= digest or slot > now + gate.AHEAD_MOST) then return end
-    for i, rule in ipairs(limit.set) do
-        local g = not rule.in_flight and not rule.of_jobs and gate.load_safe(takes.gate_name(limit, i, key), rule)
+    if spent < cost and (holds.digest(limit, key) ~= digest or slot > now + gate.AHEAD_MOST) then return end
+    for _, rule in ipairs((takes.rules(limit, key, true))) do
+        local g = not rule.in_flight and not rule.of_jobs and gate.load_safe(takes.gate_name(limit, rule, key), rule)
         if g and spent > cost then
             gate.charge(g, spent - cost)
         elseif g then

@@ -6,7 +6,7 @@
 -- asks for nothing more, and keys that are not paused cost nothing. This hash says which of these pauses somebody has set: they stay when the
 -- limit is resumed, go along when another keyed rule is the first, and come back after Redis has lost them.
 --
--- uses: check gate rules
+-- uses: check gate key_rules rules
 local key_pauses = {}
 
 key_pauses.MOST = 1000    -- paused keys of all limits
@@ -28,7 +28,8 @@ end
 
 -- Loads the gate that is paused for a key; nil: the limit has no keyed rule, or the gate's key is of a wrong kind.
 local function gate_of(limit, set, key)
-    local rule = set and set.keyed[1]
+    local first = set and set.keyed[1]
+    local rule = first and key_rules.at(limit, set, first.index, key)
     return rule and gate.load_safe(limit .. '#' .. rule.index .. '/' .. key, rule)
 end
 

@@ -83,10 +83,10 @@ end
 
 -- Returns the gate of a limit that pauses for a key: its first keyed one, else its first.
 local function gate_to_pause(t, limit, key)
-    for _, list in ipairs({key ~= '' and t.keyed or {}, t.global}) do
+    for i, list in ipairs({key ~= '' and types.keyed(t, key) or {}, t.global}) do
         for _, spec in ipairs(list) do
             if spec.rule and spec.name:match('^[^#]+') == limit then
-                return gate.load(list == t.keyed and spec.name .. '/' .. key or spec.name, spec.rule)
+                return gate.load(i == 1 and spec.name .. '/' .. key or spec.name, spec.rule)
             end
         end
     end

@@ -15,12 +15,14 @@
 --   types.note(name, attribute, value)  sets another one
 --   types.load(name)        -> what holds it
 --   types.is_limited(name)  -> does anything?
+--   types.keyed(t, key)     -> those of t.keyed as they hold one key; until when they do (huge: no end); limit -> what the key has of its own, nil:
+--                              nothing. A key that is closed for a limit has {name =, rule =, fixed = huge} of it. own: what it has of its own (key_rules.lua)
 --   types.specs(name, key)  -> the gates of one key, {name =, rule =} each
 --   types.gates(name, key)  -> the same, loaded
 --   types.wrong(name, key)  -> what is wrong with the keys that this reads; nil: nothing
 --   types.misfit(t, instead) -> why its limits cannot hold it together; nil: they can
 --
--- uses: check gate rules
+-- uses: check gate key_rules rules
 local types = {}
 
 local RULES_MOST = 16 -- rules of all limits of a type: each is a gate that every claim asks
@@ -104,7 +106,7 @@ local NONE = {} -- the lists of types that have nothing in them; not to be writt
 local function new_type(name, options)
     return {name = name, cost = options.cost or 1, lanes = options.lanes, own_costs = options.own_costs, spends = options.spends,
             limited = false, text = '', digest = '',
-            limits = NONE, global = NONE, keyed = NONE, paused = NONE, weighted = NONE, broken = NONE}
+            limits = NONE, global = NONE, keyed = NONE, sets = NONE, paused = NONE, weighted = NONE, broken = NONE}
 end
 
 local function add(t, list, value)
@@ -128,6 +130,7 @@ local function add_limit(t, name, text)
     end
     for _, rule in ipairs(set) do add(t, rule.by and 'keyed' or 'global', {name = name .. '#' .. rule.index, rule = rule}) end
     t.path = t.path or set.path
+    if set.path then add(t, 'sets', {name = name, set = set}) end
     t.in_flight = t.in_flight or set.in_flight
     if set.weighted then add(t, 'weighted', name) end
     if set.pause_until then add(t, 'paused', {name = name .. '#pause', set = set}) end
@@ -182,7 +185,7 @@ local function load_shared(name, text)
 end
 
 -- Loads a type as it is held now: {name, cost, lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited
--- (it has limits, or is paused), pause (nil: it is not), limits = {name...}, text (the limits with their rules), digest (of these, as tokens say it), global = {{name, rule | fixed}...}, keyed = {...},
+-- (it has limits, or is paused), pause (nil: it is not), limits = {name...}, sets = {{name, set}...} (those with keys), text (the limits with their rules), digest (of these, as tokens say it), global = {{name, rule | fixed}...}, keyed = {...},
 -- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
 function types.load(name)
     if not loaded then
@@ -204,13 +207,58 @@ function types.is_limited(name)
     return call('HGET', P .. 'limits', name) and true or false
 end
 
+-- Adds the gates of a limit to a list, as they hold a key that has rules of its own for it.
+local function add_own(list, limit, own)
+    if own.closed then
+        local rule = limit.set.keyed[1]
+        list[#list + 1] = {name = limit.name .. '#' .. rule.index, rule = rule, fixed = huge, own = own}
+    end
+    for _, rule in ipairs(own.closed and {} or own.rules) do
+        list[#list + 1] = {name = limit.name .. '#' .. rule.index, rule = rule, own = own}
+    end
+end
+
+function types.keyed(t, key)
+    local list, till, owns = {}, huge, nil
+    for _, limit in ipairs(key ~= '' and t.sets or {}) do
+        local own = key_rules.of(limit.name, limit.set, key)
+        if own then
+            owns = owns or {}
+            till, owns[limit.name] = min(till, own.till), own
+            add_own(list, limit, own)
+        else
+            for _, rule in ipairs(limit.set.keyed) do list[#list + 1] = {name = limit.name .. '#' .. rule.index, rule = rule} end
+        end
+    end
+    if not owns then return t.keyed, huge end
+    return list, till, owns
+end
+
+-- Returns the digest of what holds a key, as tokens say it; owns: of types.keyed.
+function types.digest(t, owns)
+    if not owns then return t.digest end
+    local text = t.digest
+    for _, limit in ipairs(t.sets) do text = text .. ' ' .. (owns[limit.name] and owns[limit.name].text or '') end
+    return '+' .. sub(sha1(text), 1, 4)
+end
+
+-- Returns the limits of a type with their rules, as t.text has them, for a key.
+function types.text_for(t, owns)
+    local parts = {}
+    for part in t.text:gmatch('[^|]+') do
+        local name = match(part, '^[^=]+')
+        parts[#parts + 1] = owns[name] and owns[name].places and name .. '=' .. owns[name].places or part
+    end
+    return concat(parts, '|')
+end
+
 -- Lists the gates that hold a job of that type and key; a limit whose rules cannot be read has none.
 function types.specs(name, key)
     local t, specs = types.load(name), {}
     for _, spec in ipairs(t.global) do
         if spec.rule then specs[#specs + 1] = spec end
     end
-    for _, spec in ipairs(key ~= '' and t.keyed or {}) do
+    for _, spec in ipairs(key ~= '' and types.keyed(t, key) or {}) do
         specs[#specs + 1] = {name = spec.name .. '/' .. key, rule = spec.rule}
     end
     return specs

@@ -7,8 +7,9 @@
 --   row = {"jobs", "slots": jobs of the lanes that were looked at, without those that are stopped, and what they cost by those that were read;
 --          "least", "most", "head": the cheapest and the dearest that was read, and the one that has its turn first;
 --          "sure": true: all were read; "opens": "us": when their keys let the first of them start, now when they do; "ends": true: when a job ends;
---          "stopped": jobs of keys that are paused until somebody resumes them, "stop": [limit, index of the rule, key] of one of these, "till": "us";
---          "lanes": [{"jobs", "slots", "gates": [limit, index, state, ...]}, ...] the longest with a key;
+--          "stopped": jobs of keys that are paused until somebody resumes them, or closed until their rules are renewed, "stop": [limit, index of the
+--          rule, key, "closed" where it is that] of one of these, "till": "us";
+--          "lanes": [{"jobs", "slots", "gates": [limit, index, state, the rule that the key has for itself or '', ...]}, ...] the longest with a key;
 --          "queues": {queue: it is paused, ...} those where they stand}. Numbers are text
 --
 -- uses: body gate key_pauses lane_names longest paused slices time_budget types
@@ -87,8 +88,8 @@ end
 local function look_at_sleepers(found, queue)
     local gates = sleepers_of(queue.name)
     for _, name in ipairs(gates) do
-        local rule, key = match(name, '^([^/]*)/(.+)$')
-        if found.rules[rule] then look(found, queue, key) end
+        local limit, key = match(name, '^([^#]*)#%d/(.+)$')
+        if found.limits[limit] then look(found, queue, key) end
     end
     found.whole = found.whole and #gates < SLEEPERS
 end
@@ -110,8 +111,9 @@ local function look_at_longest(found)
 end
 
 local function find_lanes(t)
-    local found = {type = t, lanes = {}, seen = {}, rules = {}, left = LANES_MOST, whole = all_queues}
+    local found = {type = t, lanes = {}, seen = {}, rules = {}, limits = {}, left = LANES_MOST, whole = all_queues}
     for _, spec in ipairs(t.keyed) do found.rules[spec.name] = true end
+    for _, limit in ipairs(t.sets) do found.limits[limit.name] = true end
     for _, queue in ipairs(queues) do look_in_ring(found, queue) end
     if #t.keyed == 0 then return found end
     look_at_longest(found)
@@ -139,10 +141,10 @@ end
 
 -- Judges when the keys of a lane let its first job start, and which rule stops it until somebody resumes the key.
 local function judge(found, lane)
-    for _, spec in ipairs(found.type.keyed) do
+    for _, spec in ipairs((types.keyed(found.type, lane.key))) do
         local g = gate.load_safe(spec.name .. '/' .. lane.key, spec.rule)
-        local opens = g and gate.start(g, lane.head) or now
-        if opens > lane.opens then lane.opens, lane.last = opens, spec end
+        local opens = spec.fixed and key_pauses.ENDLESS or g and gate.start(g, lane.head) or now
+        if opens > lane.opens then lane.opens, lane.last, lane.closed = opens, spec, spec.fixed and 'closed' end
     end
     lane.stopped = lane.opens >= key_pauses.ENDLESS and lane.opens < huge
 end
@@ -155,7 +157,7 @@ end
 
 local function add_stopped(row, lane)
     row.stopped = row.stopped + lane.jobs
-    row.stop = row.stop or {match(lane.last.name, '^[^#]+'), us(lane.last.rule.index), lane.key}
+    row.stop = row.stop or {match(lane.last.name, '^[^#]+'), us(lane.last.rule.index), lane.key, lane.closed or nil}
     row.till = us(lane.opens)
 end
 
@@ -167,10 +169,11 @@ local function lane_rows(t, lanes)
     sort(lanes, by_jobs)
     for i = 1, #t.keyed > 0 and min(#lanes, SHOWN) or 0 do
         local gates = {}
-        for _, spec in ipairs(t.keyed) do
+        for _, spec in ipairs((types.keyed(t, lanes[i].key))) do
             local state = call_safe('GET', P .. 'gate:' .. spec.name .. '/' .. lanes[i].key)
             gates[#gates + 1], gates[#gates + 2] = match(spec.name, '^[^#]+'), us(spec.rule.index)
             gates[#gates + 1] = type(state) == 'string' and state or ''
+            gates[#gates + 1] = spec.own and spec.rule.word or ''
         end
         rows[i] = {jobs = us(lanes[i].jobs), slots = us(lanes[i].slots), gates = gates}
     end

@@ -436,24 +436,30 @@ int forecast_jobs(const struct limits *limits, const struct type_status *type, i
     return foretell(limits, type, n, NULL, out) < 0 ? error_no_memory(e, "forecast") : 0;
 }
 
-/* The keyed rule of a lane's gate, as it stands in a row of backlog.lua; NULL: it says nothing of time. */
-static const struct rule *key_rule(const struct limits *limits, const struct limit *instead, const char *name,
-                                   int64_t place)
-{
-    const struct limit *limit =
-        instead && strcmp(name, instead->name) == 0 ? instead : limits_find(limits, name);
-    const struct rule *rule = limit && limit->readable ? rule_set_at(&limit->set, place) : NULL;
-
-    if (!rule || !*rule->by || rule->algorithm == ALGORITHM_CONCURRENCY)
-        return NULL;
-    return rule;
-}
-
 static const char *text_at(const json_t *words, size_t i)
 {
     const char *text = json_string_value(json_array_get(words, i));
 
     return text ? text : "";
+}
+
+/* The keyed rule of a lane's gate, whose words in a row of backlog.lua begin at `at`; NULL: it says nothing of time. own: room for one that the key has
+ * for itself. */
+static const struct rule *key_rule(const struct limits *limits, const struct limit *instead,
+                                   const json_t *words, size_t at, struct rule *own)
+{
+    const char *name = text_at(words, at), *own_text = text_at(words, at + 3);
+    const struct limit *limit =
+        instead && strcmp(name, instead->name) == 0 ? instead : limits_find(limits, name);
+    const struct rule *rule =
+        limit && limit->readable ? rule_set_at(&limit->set, answer_int_at(words, at + 1)) : NULL;
+    struct error ignored;
+
+    if (*own_text && rule_read(own_text, own, &ignored) == 0)
+        rule = own;
+    if (!rule || !*rule->by || rule->algorithm == ALGORITHM_CONCURRENCY)
+        return NULL;
+    return rule;
 }
 
 /* When the last job of a lane starts from from_us on, as far as one gate of its key goes; words: that gate, from at on. 0: it says nothing of
@@ -462,7 +468,8 @@ static int64_t key_last(const struct limits *limits, const struct limit *instead
                         size_t at, struct price price, int64_t from_us)
 {
     int64_t last_us;
-    const struct rule *rule = key_rule(limits, instead, text_at(words, at), answer_int_at(words, at + 1));
+    struct rule own;
+    const struct rule *rule = key_rule(limits, instead, words, at, &own);
     struct error ignored;
     struct gate g;
 
@@ -487,7 +494,7 @@ static int64_t keys_last(const struct limits *limits, const struct type_status *
         struct price price = {answer_int(lane, is_even(type) ? "jobs" : "slots"),
                               is_even(type) ? even_cost(type) : 1, answer_int(lane, "jobs")};
 
-        for (size_t at = 0; at + 2 < json_array_size(words); at += 3) {
+        for (size_t at = 0; at + 3 < json_array_size(words); at += 4) {
             int64_t at_us = key_last(limits, instead, words, at, price, from_us);
 
             last_us = at_us > last_us ? at_us : last_us;

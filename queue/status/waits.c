@@ -42,11 +42,29 @@ static void set_reason(json_t *row, const struct limit *limit)
         json_object_set_new(row, "reason", json_string(limit->reason));
 }
 
-const struct rule *waits_gate(json_t *row, const struct limits *limits, const char *key, int64_t now_us)
+/* Reads the rule that the key of a gate has for itself. NULL: it has none. */
+static const struct rule *own_rule(json_t *row, struct rule *own)
 {
-    const struct rule *rule = rule_of(row, limits);
+    struct error ignored;
+
+    if (rule_read(answer_text(row, "own_rule"), own, &ignored) < 0)
+        return NULL;
+    own->place = (int)answer_int(row, "index");
+    json_object_del(row, "own_rule");
+    json_object_set_new(row, "own", json_true());
+    if (answer_int(row, "own_until") == 0)
+        json_object_del(row, "own_until");
+    return own;
+}
+
+const struct rule *waits_gate(json_t *row, const struct limits *limits, const char *key, int64_t now_us,
+                              struct rule *own)
+{
+    const struct rule *rule = own_rule(row, own);
     bool open = answer_int_or(row, "opens_at", INT64_MAX) <= now_us;
 
+    if (!rule)
+        rule = rule_of(row, limits);
     set_rule(row, rule, key);
     if (!rule)
         set_reason(row, limits_find(limits, answer_text(row, "limit_name")));
@@ -233,12 +251,16 @@ static json_t *waits_keys(const struct type_status *type)
 static json_t *waits_stopped(const struct limits *limits, const struct backlog *b)
 {
     const json_t *stop = b->stop;
-    json_t *row = json_pack("{s:O, s:I, s:b, s:b}", "limit_name", json_array_get(stop, 0), "index",
-                            (json_int_t)answer_int_at(stop, 1), "by_hand", true, "open", false);
+    bool closed = json_array_get(stop, 3);
+    json_t *row =
+        json_pack("{s:O, s:I, s:b, s:b}", "limit_name", json_array_get(stop, 0), "index",
+                  (json_int_t)answer_int_at(stop, 1), closed ? "closed" : "by_hand", true, "open", false);
 
     if (!row)
         return NULL;
     set_rule(row, rule_of(row, limits), json_string_value(json_array_get(stop, 2)));
+    if (closed)
+        return row;
     json_object_set_new(row, "paused_until", json_integer(b->stopped_until_us));
     json_object_set_new(row, "until", json_integer(b->stopped_until_us));
     return row;

@@ -11,14 +11,17 @@
  *   opens_at      us; not there: it is open, or does not open by time
  *   never         true: the next job costs more than it can ever hold
  *   by_hand       true: somebody has paused the key
+ *   own           true: the rule is one that the key has for itself, until own_until (us; not there: no end)
+ *   closed        true: the key is closed until such rules are renewed
  *   by            what tells the keys apart, where it is all gates of a keyed rule: "args.customer"
  *   paused_until, held_until (for another job)    us; not there, or not above 0: it is not */
 #pragma once
 
 #include "queue/limits/limits.h"
 
-/* Fills such a document from a row of why.lua's gates. Returns its rule, which limits owns, or NULL. */
-const struct rule *waits_gate(json_t *row, const struct limits *limits, const char *key, int64_t now_us);
+/* Fills such a document from a row of why.lua's gates. Returns its rule, which limits owns, or *own, one that the key has for itself; or NULL. */
+const struct rule *waits_gate(json_t *row, const struct limits *limits, const char *key, int64_t now_us,
+                              struct rule *own);
 /* Finds the closed gate of an array that opens last; -1: all are open. */
 int waits_last(const json_t *gates);
 /* Makes what stands as "waits_for": that gate, with "until" (us, GATE_NEVER: not there) in place of what it is now. */

@@ -18,7 +18,7 @@
 --    13    [id ('': unknown), type, attempt, "dead", "interrupted" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
--- uses: bell body cancelled check clock counters data_loss dead_bounds duty ends gate heads holds lane lane_names lease leases memory orders reasons registry revisions runs slices type_lists wake
+-- uses: bell body cancelled check clock counters data_loss dead_bounds duty ends gate heads holds key_ends lane lane_names lease leases memory orders reasons registry revisions runs slices type_lists wake
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -159,6 +159,7 @@ local function reap(ARGV)
     if not swept and not newer_format() then
         if reaps then reap_late(interrupted_most, reply) end
         holds.reap()
+        key_ends.follow()
         gate.save()
     end
     local info = registry.info(worker)

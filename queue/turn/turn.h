@@ -92,7 +92,8 @@ struct claim {
     size_t token_capacity;
     struct span *words; /* the lists below point here */
     size_t word_capacity;
-    const struct span *limits; /* type, "limit=rules|limit=rules ...", type ... */
+    const struct span *
+        limits; /* type, or type/key where the key has rules of its own, "limit=rules|limit=rules ...", type ... */
     const struct span *held;   /* types that wait from now on for a worker that can run them */
     const struct span *broken; /* limits whose rules cannot be read */
     const struct span *paused; /* queues that it was asked to serve, and did not */

@@ -8,7 +8,8 @@ local unspent = {}
 -- type are known to give back, and other types may wait at the gates of a limit that they share.
 function unspent.give(job, gates, spent)
     local kind, slot, cost = types.load(job.type), lease.slot_of(job.token), lease.cost_of(job.token)
-    if lease.rules_of(job.token) ~= kind.digest or slot > now + gate.AHEAD_MOST then return end
+    local _, _, owns = types.keyed(kind, job.key)
+    if lease.rules_of(job.token) ~= types.digest(kind, owns) or slot > now + gate.AHEAD_MOST then return end
     for _, e in ipairs(gates) do
         local slots = gate.needs(e, cost) - (spent and gate.needs(e, spent) or 0)
         if slots > 0 then

@@ -45,6 +45,7 @@ local LOOK_MOST = 20      -- places at which one call looks for a caller that is
 local LOOK = 10000000     -- us; so often callers at a gate of concurrency that is full ask again
 local LOOK_LEAST = 100000 -- and no sooner
 local SOON = 200000       -- us; a caller that asks by then anyway is not told of a gate of concurrency
+local CLOSED = 8e15       -- us; when what nothing opens does
 local LIVES_MS = 60000    -- keys stay so long after what they say is over
 
 -- The line of this call.
@@ -53,16 +54,18 @@ local limit, key
 local gates = {}
 local count -- how many gates there are
 local from  -- when the first caller may start: now, or at the end of the limit's pause
+local its_rules, till -- the rules that hold its key, and until when
 local patience -- how long the caller of this call waits yet; < 0: as long as it takes
 local again -- when to ask again at a gate of concurrency that is full; nil: not looked for yet
 local deaf -- when the caller of this call came, if it hears no bell
 local counts -- whether a gate is one of concurrency
 
 local function load_gates()
-    count, counts = #limit.set, limit.set.in_flight
+    count, counts = #its_rules, false
     for i = 1, count do
-        gates[i] = gate.load_safe(takes.gate_name(limit, i, key), limit.set[i])
+        gates[i] = gate.load_safe(takes.gate_name(limit, its_rules[i], key), its_rules[i])
         if not gates[i] then return false end
+        counts = counts or its_rules[i].in_flight
     end
     return true
 end
@@ -76,10 +79,12 @@ function line.open(name, its_key, its_limit, holds, most)
     local path = its_key == '' and name or name .. '/' .. its_key
     limit, key, list, due, node = its_limit, its_key, P .. 'line:' .. path, P .. 'due:' .. path, '!' .. path
     patience, again, deaf = most or -1, nil, nil
-    local wrong = takes.wrong(limit, key, holds)
+    local wrong, closed = takes.wrong(limit, key, holds), nil
+    if wrong then return wrong end
+    its_rules, till, closed, wrong = takes.rules(limit, key, holds)
     wrong = wrong or (is_foreign(list) or is_foreign(due) or not load_gates()) and 'foreign'
     if wrong then return wrong end
-    from = limit.set.pause_until and max(now, rules.paused(limit.set)) or now
+    from = closed and CLOSED or limit.set.pause_until and max(now, rules.paused(limit.set)) or now
 end
 
 function line.asks(came) deaf = came end
@@ -105,7 +110,7 @@ local function opens(cost, at, ticket)
         if s == huge and gates[i].base.in_flight then s = ask_again() end
         if s > at then at = s end
     end
-    return at
+    return at > till and max(till, now + gate.AHEAD + 1) or at
 end
 
 local function start_at(at, cost)

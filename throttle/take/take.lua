@@ -30,6 +30,7 @@
 
 local MOST_ITEMS = 1000
 local SLICE = 64 -- items whose gates are loaded at once
+local CLOSED = 8e15 -- when what nothing opens does
 
 local peek -- true when this call only looks
 
@@ -37,6 +38,7 @@ local peek -- true when this call only looks
 
 local gate_name, limit_of = takes.gate_name, takes.limit_of
 local gates, count = {}, 0 -- those of the item
+local closed -- is its key, for good or until somebody renews its rules?
 local open_limit, open_key -- whose gates are loaded: the next item of the same limit and key finds them
 
 -- Loads the gates of a limit and a key. Returns the word that says what is wrong with the limit, the key or a gate, or nil.
@@ -44,10 +46,12 @@ local function open_gates(limit, key)
     open_limit = nil
     local wrong = takes.wrong(limit, key)
     if wrong then return wrong end
-    local set = limit.set
-    count = #set
+    local list, _
+    list, _, closed, wrong = takes.rules(limit, key)
+    if wrong then return wrong end
+    count = #list
     for i = 1, count do
-        gates[i] = gate.load_safe(gate_name(limit, i, key), set[i])
+        gates[i] = gate.load_safe(gate_name(limit, list[i], key), list[i])
         if not gates[i] then return 'foreign' end
     end
     open_limit, open_key = limit, key
@@ -60,7 +64,7 @@ local function item(limit, key, cost)
         if wrong then return wrong, limit.partitions or 0, 0, 0, 0 end
     end
     local set = limit.set
-    local paused = set.pause_until and max(now, rules.paused(set)) or now
+    local paused = closed and CLOSED or set.pause_until and max(now, rules.paused(set)) or now
     local start = paused
     for i = 1, count do
         local s = gate.start(gates[i], cost)

@@ -5,19 +5,22 @@
 --                                   .wrong
 --   takes.wrong(limit, key, holds)  the word that says what is wrong with the limit or the key ('': none); nil or false: nothing. holds: the
 --                                   caller gives back what it takes
---   takes.gate_name(limit, i, key)  of its i-th rule
+--   takes.rules(limit, key, holds)  the rules that hold the key; until when (huge: no end); is it closed? And the word that says what is wrong with
+--                                   them; nil: nothing
+--   takes.gate_name(limit, rule, key)
 --   takes.wrong_rules(given)        are they no rules in the stored form?
--- uses: rules
+-- uses: key_rules rules
 
 local takes = {}
 
 local MOST_KEPT = 1000
+local PLACES = 8 -- rules of one limit
 
 local known, known_count = {}, 0 -- name -> its limit as it was read last
 
 -- Makes a limit; its member `wrong` is the word that says what is wrong with it.
 local function limit_make(name, own, given)
-    local limit = {own = own, given = given, names = {}, keyed = {}}
+    local limit = {name = name, own = own, given = given, names = {}}
     local set = rules.read(own or given)
     limit.set = set
     if not set then
@@ -25,10 +28,7 @@ local function limit_make(name, own, given)
     elseif own and given ~= '' and set.text ~= given then
         limit.wrong = 'differs' -- callers by one rule would take what callers by the other wait for
     else
-        for i, rule in ipairs(set) do
-            limit.names[i] = name .. '#' .. rule.index
-            limit.keyed[i] = (rule.by or not set.path) and limit.names[i] .. '/'
-        end
+        for index = 0, PLACES - 1 do limit.names[index] = name .. '#' .. index end
     end
     return limit
 end
@@ -52,8 +52,18 @@ function takes.wrong(limit, key, holds)
     return not limit.set.path and limit.own and 'unkeyed'
 end
 
-function takes.gate_name(limit, i, key)
-    return key ~= '' and limit.keyed[i] and limit.keyed[i] .. key or limit.names[i]
+function takes.rules(limit, key, holds)
+    local set = limit.set
+    local own = key ~= '' and limit.own and key_rules.of(limit.name, set, key)
+    if not own then return set, huge, false end
+    local list, in_flight = {unpack(set.global)}, false
+    for _, rule in ipairs(own.rules) do list[#list + 1], in_flight = rule, in_flight or rule.in_flight end
+    return list, own.till, own.closed, in_flight and not holds and 'concurrency' or nil
+end
+
+function takes.gate_name(limit, rule, key)
+    local name = limit.names[rule.index]
+    return key ~= '' and (rule.by or not limit.set.path) and name .. '/' .. key or name
 end
 
 function takes.wrong_rules(given)

@@ -16,13 +16,28 @@ static bool same(struct span a, struct span b)
     return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
 }
 
-/* Returns the limits of a type as the answer says them, for the trace. */
-static struct span limits_of(const struct claim *claim, struct span type)
+/* True when a name is "type/key" of a lease. */
+static bool is_key_of(struct span name, const struct lease *lease)
 {
-    for (size_t i = 0; i + 1 < claim->limit_count; i += 2)
-        if (same(claim->limits[i], type))
+    size_t len = lease->type.len;
+
+    return name.len == len + 1 + lease->key.len && name.at[len] == '/' &&
+           same((struct span){name.at, len}, lease->type) &&
+           same((struct span){name.at + len + 1, lease->key.len}, lease->key);
+}
+
+/* Returns the limits of a lease as the answer says them, for the trace: those of its key, else those of its type. */
+static struct span limits_of(const struct claim *claim, const struct lease *lease)
+{
+    struct span found = {"", 0};
+
+    for (size_t i = 0; i + 1 < claim->limit_count; i += 2) {
+        if (is_key_of(claim->limits[i], lease))
             return claim->limits[i + 1];
-    return (struct span){"", 0};
+        if (same(claim->limits[i], lease->type))
+            found = claim->limits[i + 1];
+    }
+    return found;
 }
 
 /* Returns how long a slot is good. A job that begins later would begin among those of later slots. */
@@ -67,9 +82,9 @@ static int make_tasks(struct partition *p, const struct claim *claim, struct tas
         if (!same(lease->type, type)) {
             type = lease->type;
             handler = handlers_take(p->worker->handlers, type);
-            if (p->conditions.trace)
-                limits = limits_of(claim, type);
         }
+        if (p->conditions.trace)
+            limits = limits_of(claim, lease);
         if (!handler || !(task = task_new(lease, handler, &p->conditions, limits)))
             return -1;
         if (lease->slot_us > claim->now_us)
