@@ -9,9 +9,9 @@
 --   local rule = rules.scaled(rule, f)    the rule at so many thousandths of its rate
 --
 -- A rule: {text =, kind =, algorithm =, index =, of_jobs =, by =, adapt_low =, adapt_high =, count =, burst =, ...}: text without
--- of=, by= and adapt=; kind: the algorithm's name; of_jobs: a job takes one slot, whatever it costs; index: its place in the limit, from 0; head, pattern: how the state of a gate goes on that is neither
--- paused, held nor slowed, and what reads it; burst: the most slots that are ever free at once; in_flight: it counts
--- jobs, whatever they cost (of a set: one of its rules does); what else its algorithm derives.
+-- of=, by= and adapt=; kind: the algorithm's name; of_jobs: a job takes one slot, whatever it costs; index: its place in the limit, from 0;
+-- head, pattern: how the state of a gate goes on that is neither paused, held nor slowed, and what reads it; burst: the most slots that are ever
+-- free at once; in_flight: it counts jobs, whatever they cost (of a set: one of its rules does); what else its algorithm derives.
 --
 -- An algorithm is a table of functions; g is a gate (gate.lua), g.rule its rule, and all that the algorithm keeps is
 -- in g:
