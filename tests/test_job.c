@@ -584,6 +584,7 @@ TEST(test_ids)
     for (size_t i = 0; i < n; i++) {
         job_make_id(ids[i]);
         assert_int_equal(strspn(ids[i], "0123456789abcdefghijklmnopqrstuvwxyz"), 16);
+        assert_int_not_equal(memcmp(ids[i], ids[i] + 8, 8), 0);
     }
     qsort(ids, n, sizeof *ids, compare_ids);
     for (size_t i = 1; i < n; i++)

@@ -1,6 +1,8 @@
 /* Ids of jobs: 80 random bits each, in 16 letters and digits. No two are equal, also in a child after fork(). */
 #include "queue/job/job.h"
 
+#include <endian.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "core/forks.h"
@@ -27,22 +29,27 @@ static void fill_pool(void)
     pool.forks = forks_count();
 }
 
+/* Writes eight digits of the low 40 bits, five bits each. */
+static void write_half(char out[8], uint64_t bits)
+{
+    static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* without i, l, o, u */
+
+    for (int i = 7; i >= 0; i--, bits >>= 5)
+        out[i] = digits[bits & 31];
+}
+
 void job_make_id(char out[17])
 {
-    static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* five bits each, without i, l, o, u */
     const unsigned char *bytes;
+    uint64_t first, last; /* eight of the ten bytes each, of which the first and the last five count */
 
     if (pool.left == 0 || pool.forks != forks_count())
         fill_pool();
     bytes = pool.bytes + --pool.left * ID_BYTES;
-    for (int half = 0; half < 2; half++) {
-        uint64_t bits = 0;
-
-        for (int i = 0; i < 5; i++)
-            bits = bits << 8 | bytes[half * 5 + i];
-        for (int i = 0; i < 8; i++)
-            out[half * 8 + i] = digits[bits >> (35 - 5 * i) & 31];
-    }
+    memcpy(&first, bytes, sizeof first);
+    memcpy(&last, bytes + ID_BYTES - sizeof last, sizeof last);
+    write_half(out, le64toh(first));
+    write_half(out + 8, le64toh(last) >> 24);
     out[16] = '\0';
 }
 
