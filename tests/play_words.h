@@ -1,6 +1,5 @@
 /* What the steps of plays (play.h) share: the words of a step, and how times are read and written. */
-#ifndef TESTS_PLAY_WORDS_H
-#define TESTS_PLAY_WORDS_H
+#pragma once
 
 #include "tests/play.h"
 #include "tests/test.h"
@@ -28,5 +27,3 @@ int play_schedules(FILE *out);
 /* Those of what workers know of limits, which each scene forgets; in play_known.c. */
 int play_knowing(FILE *out);
 void play_forget_known(void);
-
-#endif
