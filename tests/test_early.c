@@ -157,37 +157,41 @@ static pid_t open_worker(struct stage *s, const char *executors, const char *rul
     return worker;
 }
 
-TEST(test_with_idle_executors_slots_are_granted_far_ahead)
+/* Of a worker to which a busy machine answers late more is granted ahead. */
+TRIAL_WITH(test_with_idle_executors_slots_are_granted_far_ahead, NULL, NULL)
 {
     struct stage s;
     pid_t worker;
 
+    (void)state;
     for (int few = 0; few < 2; few++) {
         worker = open_worker(&s, few ? "executors=4" : "executors=40", "200/1s,burst=1", 100);
         assert_int_equal(stage_await_done(&s, 100).twice, 0);
         assert_int_equal(stage_end(worker), 0);
-        if (few)
-            assert_in_range(farthest(&s), 0, 19999); /* 5 ms, and the round trip */
-        else
-            assert_in_range(farthest(&s), 20000, 50000);
+        stage_in_time(farthest(&s), few ? 19999 : 50000); /* of few 5 ms, and the round trip */
+        assert_true(few || farthest(&s) >= 20000);
         stage_close(&s);
     }
 }
 
 /* A claim for five jobs, and with the next one they are settled. If their ends waited for 10 ms only, it would be four
  * calls for five jobs. */
-TEST(test_ends_wait_for_a_claim)
+TRIAL_WITH(test_ends_wait_for_a_claim, NULL, NULL)
 {
     enum { JOBS = 150 };
     struct stage s;
     long long before;
     pid_t worker;
 
+    (void)state;
     worker = open_worker(&s, "executors=40", "100/1s,burst=1", JOBS);
     await(stage_stat(&s, "mark", "done") > 10);
     before = server_calls(&s.server, "fcall");
     assert_int_equal(stage_await_done(&s, JOBS).twice, 0);
-    assert_in_range(server_calls(&s.server, "fcall") - before, 1, (JOBS - 10) * 6 / 10);
+    before = server_calls(&s.server, "fcall") - before;
+    assert_true(before > 0);
+    if (before > (JOBS - 10) * 6 / 10)
+        stage_late("%lld calls", before);
     assert_int_equal(stage_end(worker), 0);
     stage_close(&s);
 }
