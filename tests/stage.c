@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -772,9 +773,10 @@ struct verdict stage_judge(struct stage *s, int accepted)
 }
 
 /* The judge takes long where there are many jobs: not while some are left. */
-static bool all_ended(struct stage *s, int accepted, struct verdict *v)
+static bool all_ended(struct stage *s, int accepted, struct verdict *v, long long *left)
 {
-    if (count_left(s) > 0)
+    *left = count_left(s);
+    if (*left > 0)
         return false;
     *v = stage_judge(s, accepted);
     return v->done + v->dead == accepted && v->left == 0;
@@ -783,9 +785,14 @@ static bool all_ended(struct stage *s, int accepted, struct verdict *v)
 struct verdict stage_await_ended(struct stage *s, int accepted)
 {
     int64_t end_us = clock_mono_us() + AWAIT_US;
+    long long left, least = LLONG_MAX;
     struct verdict v;
 
-    while (!all_ended(s, accepted, &v)) {
+    while (!all_ended(s, accepted, &v, &left)) {
+        if (left < least) { /* a busy machine takes its time */
+            least = left;
+            end_us = clock_mono_us() + AWAIT_US;
+        }
         if (clock_mono_us() > end_us) {
             v = stage_judge(s, accepted);
             fail_msg("%s: of %d jobs %d done, %d dead, %d present, %d lost; %d left in Redis", s->ns,
