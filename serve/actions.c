@@ -326,6 +326,18 @@ static int do_one(struct weir *w, const struct ask *ask, json_t **doc)
     return ask->row->by.one(w, ask->name, doc);
 }
 
+static int do_hold_end(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    int64_t spent = field_number(ask->fields, "spent", -1);
+
+    if (field_text(ask->fields, "spent") && spent < 0)
+        return error_set(&w->error, WEIR_EINPUT, "spent: must be 0 to 1000000000");
+    if (weir_hold_end(w, ask->name, spent) < 0)
+        return w->error.status;
+    rate_note(w, "hold end %s", ask->name);
+    return document_done(w, done_document(ask->name, "end"), doc);
+}
+
 /* Orders it to a worker: a name, or HOST:PID. */
 static int do_order(struct weir *w, const struct ask *ask, json_t **doc)
 {
@@ -347,6 +359,7 @@ const struct resource action_resources[] = {
     {"/api/rates/*/resume", THREAD_CHANGE, "key", do_resume, {.pause = NULL}},
     {"/api/rates/*/remove", THREAD_CHANGE, "", do_remove, {.remove = weir_rate_remove}},
     {"/api/rates/*/weight", THREAD_CHANGE, "key weight", do_rate_weight, {NULL}},
+    {"/api/holds/*/end", THREAD_CHANGE, "spent", do_hold_end, {NULL}},
     {"/api/jobs/actions", THREAD_SEARCH, "action search count dry_run cursor", do_jobs, {NULL}},
     {"/api/jobs/*/cancel", THREAD_CHANGE, "unique", do_job_cancel, {NULL}},
     {"/api/jobs/*/run", THREAD_CHANGE, "", do_one, {.one = view_job_run}},

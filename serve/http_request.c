@@ -7,6 +7,7 @@
 
 #include "serve/access.h"
 #include "serve/fields.h"
+#include "serve/response.h"
 #include "serve/take_url.h"
 
 #define FORM "application/x-www-form-urlencoded"
@@ -127,6 +128,8 @@ static void on_answer(struct waiter *waiter, const struct work_item *item, struc
     } else {
         http_request_answer(r, item->status, NULL);
         r->answer = answer_hold(answer);
+        if (item->retry_after_s > 0)
+            response_retry_after(answer_response(answer), item->retry_after_s);
     }
     if (!r->suspended)
         return;
@@ -182,6 +185,7 @@ static struct work_item *make_item(struct http_request *r, enum redis_thread_kin
     item->fields = json_deep_copy(r->fields); /* its thread counts its users */
     item->hide_args = o->options.hide_args;
     snprintf(item->visitor, sizeof item->visitor, "%s", r->visitor.name);
+    item->hold.peer = MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     item->lines = http_request_is_lines(r);
     item->body = r->body;
     r->body = (struct text){0};

@@ -168,6 +168,8 @@ static void read_post(struct http_request *r)
             r->plan = WORK_JOBS;
     } else if (http_request_is_call(r)) {
         read_call(r);
+    } else if ((r->resource = resource_find(hold_resources, r->address, r->name))) {
+        r->plan = WORK_HOLD;
     } else if ((r->resource = resource_find(action_resources, r->address, r->name))) {
         if (has_right(r, RIGHT_ACT))
             r->plan = WORK_ACTION;

@@ -7,7 +7,7 @@
  *   work_item.c      one request as work of a Redis thread
  *   redis_thread.c   a thread with a connection of its own
  *   shared.c         answers that several share
- *   resource.c       which row of a table it is; documents.c, actions.c, post_jobs.c: what is asked */
+ *   resource.c       which row of a table it is; documents.c, actions.c, post_jobs.c, post_hold.c: what is asked */
 #pragma once
 
 #include <microhttpd.h>

@@ -59,6 +59,11 @@ enum MHD_Result respond_refusal(struct MHD_Connection *connection, unsigned stat
     return queue(connection, status, r);
 }
 
+void response_retry_after(struct MHD_Response *r, double seconds)
+{
+    add_header(r, MHD_HTTP_HEADER_RETRY_AFTER, whole_seconds(seconds));
+}
+
 /* ---- Takes */
 
 static void add_limits(struct MHD_Response *r, const struct weir_take *t)

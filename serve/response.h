@@ -15,3 +15,5 @@ enum MHD_Result respond_refusal(struct MHD_Connection *connection, unsigned stat
 void response_secure(struct MHD_Response *response);
 /* Makes a response of text of that type, with these headers. It copies the text. NULL: out of memory. */
 struct MHD_Response *response_of(const char *type, const char *text, size_t len);
+/* Adds how long a denial stands, in whole seconds. */
+void response_retry_after(struct MHD_Response *response, double seconds);

@@ -34,6 +34,7 @@ void work_item_free(struct work_item *item)
     if (!item)
         return;
     json_decref(item->fields);
+    json_decref(item->hold.document);
     job_wait_free(&item->wait);
     free(item->path);
     free(item->query);
@@ -238,6 +239,39 @@ static void run_call(struct work_item *item, const struct tools *tools)
                       : json_pack("{s:s, s:o}", "refused", "unavailable", "why", text_word(w->error.text)));
 }
 
+/* 200: held, renewed, ended. Of a denial 429, of one for ever 400. */
+static unsigned status_of_hold(const json_t *answer)
+{
+    if (!json_is_false(json_object_get(answer, "allowed")))
+        return MHD_HTTP_OK;
+    return json_object_get(answer, "never") ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_TOO_MANY_REQUESTS;
+}
+
+static void run_hold(struct work_item *item, const struct tools *tools)
+{
+    struct weir *w = tools->w;
+    json_t *answer = NULL;
+    bool lost = false;
+
+    if (!item->hold.document &&
+        post_hold_read(&item->hold, item->resource, item->name, item->fields, item->visitor, &w->error) < 0) {
+        fail(item, 0, &w->error);
+    } else if (post_hold_ask(&item->hold, w, item->resource->by.word, &answer, &item->work.at_us, &lost) <
+               0) {
+        fail(item, lost ? MHD_HTTP_GATEWAY_TIMEOUT : MHD_HTTP_SERVICE_UNAVAILABLE, &w->error);
+    } else if (json_object_get(answer, "refused")) {
+        put_document(item, json_incref(answer));
+        item->status = status_of_answer(&item->text);
+        put_document(item, json_pack("{s:O}", "error", json_object_get(answer, "why")));
+    } else {
+        item->status = status_of_hold(answer);
+        item->work.again = item->work.at_us > 0;
+        item->retry_after_s = json_number_value(json_object_get(answer, "retry_after"));
+        put_document(item, json_incref(answer));
+    }
+    json_decref(answer);
+}
+
 static void run_metrics(struct work_item *item, const struct tools *tools)
 {
     item->status = MHD_HTTP_OK;
@@ -265,7 +299,8 @@ void work_item_run(struct work *work, const struct tools *tools)
 {
     static void (*const runs[])(struct work_item * item, const struct tools *tools) = {
         [WORK_DOCUMENT] = run_resource, [WORK_METRICS] = run_metrics, [WORK_ACTION] = run_resource,
-        [WORK_JOBS] = run_jobs,         [WORK_CALL] = run_call,       [WORK_PAGE] = run_page};
+        [WORK_JOBS] = run_jobs,         [WORK_CALL] = run_call,       [WORK_HOLD] = run_hold,
+        [WORK_PAGE] = run_page};
     struct work_item *item = (struct work_item *)work;
 
     if (item->drop_pages)

@@ -3,6 +3,7 @@
 
 #include "queue/inspect/job_wait.h"
 #include "queue/job/job.h"
+#include "serve/post_hold.h"
 #include "serve/redis_thread.h"
 #include "serve/resource.h"
 
@@ -14,6 +15,7 @@ enum work_item_kind {
     WORK_ACTION, /* POST below /api */
     WORK_JOBS,   /* POST /api/jobs */
     WORK_CALL,   /* POST /api/v1/VERB */
+    WORK_HOLD,   /* POST /hold and below */
     WORK_PAGE
 };
 
@@ -31,16 +33,18 @@ struct work_item {
     int64_t until_us; /* of a search: until then it goes on where it has found nothing; 0: it has not begun */
     struct job_wait wait; /* of a document that is of a job for whose end somebody waits */
     bool waits;
+    struct post_hold hold; /* of WORK_HOLD */
     bool drop_pages;       /* something was changed since pages were read */
     struct answer *answer; /* of shared.c */
     bool lines;            /* jobs: one in each line of body */
     const char *verb;      /* of a call */
     struct text body;      /* of jobs, of a call */
 
-    unsigned status;    /* of HTTP */
-    const char *type;   /* of text */
-    struct text text;   /* the answer */
-    struct error error; /* why it failed; status 0: it did not */
+    unsigned status;      /* of HTTP */
+    const char *type;     /* of text */
+    struct text text;     /* the answer */
+    double retry_after_s; /* of a hold that is denied */
+    struct error error;   /* why it failed; status 0: it did not */
 };
 
 /* NULL: out of memory. */

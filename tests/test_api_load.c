@@ -123,4 +123,41 @@ TEST_WITH(test_the_end, serving_flush, NULL)
     proxy_stop(proxy);
 }
 
+static int ask_hold(const char *tag)
+{
+    char body[80];
+    int fd = http_open(serving.where);
+
+    snprintf(body, sizeof body, "limit=gpu&ttl=1h&wait=60&tag=%s", tag);
+    dprintf(fd, "POST /hold HTTP/1.1\r\nHost: localhost\r\n" FORM "Content-Length: %zu\r\n\r\n%s",
+            strlen(body), body);
+    return fd;
+}
+
+/* Who waits for a slot stands in line, and waits for no thread. Those who hang up meanwhile hold nothing: the one who stays has the slot. */
+SERVING_TEST(test_who_hangs_up_while_it_waits_holds_nothing)
+{
+    int gone[12], stays;
+    char tag[8];
+
+    serving_weir("rate set gpu concurrency=1");
+    assert_int_equal(serving_status_of("POST", "/hold", FORM, "limit=gpu&ttl=1h&tag=first"), 200);
+    for (size_t i = 0; i < COUNT(gone); i++) {
+        snprintf(tag, sizeof tag, "w%zu", i);
+        gone[i] = ask_hold(tag);
+    }
+    await(server_number(&server, "ZCARD", "weir:{0}:line:gpu", NULL) == COUNT(gone));
+    json_decref(serving_get("/api/status"));
+    stays = ask_hold("stays");
+    await(server_number(&server, "ZCARD", "weir:{0}:line:gpu", NULL) == COUNT(gone) + 1);
+    for (size_t i = 0; i < COUNT(gone); i++)
+        close(gone[i]);
+    assert_int_equal(serving_status_of("POST", "/hold/gpu~first/end", FORM, ""), 200);
+    assert_true(http_receive(stays, false, &serving.reply));
+    assert_int_equal(serving.reply.status, 200);
+    await(server_number(&server, "ZCARD", "weir:{0}:line:gpu", NULL) == 0);
+    assert_int_equal(server_number(&server, "ZCARD", "weir:{0}:holds", NULL), 1);
+    close(stays);
+}
+
 TESTS(serving_setup, serving_teardown)

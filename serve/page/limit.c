@@ -207,6 +207,39 @@ static void write_rules(struct page *p, const struct limit *limit)
     put_table_end(p);
 }
 
+/* ---- Who holds slots on lease */
+
+static void write_holder(struct page *p, const json_t *hold)
+{
+    html(p->h, "<tr><th scope=\"row\" class=\"mono\">%t</th>", json_text_of(hold, "token"));
+    put_doc_secret(p, "key", hold, "key");
+    put_doc_count(p, "cost", hold, "cost");
+    put_doc_time(p, "since", hold, "since");
+    put_doc_time(p, "until", hold, "until");
+    put_doc_text(p, "who", hold, "who");
+    if (p->r->actions) {
+        html(p->h, "<td class=\"acts\">");
+        put_button(p, &(struct button){.label = "End",
+                                       .kind = "hold",
+                                       .before = "/api/holds/",
+                                       .name = json_text_of(hold, "token"),
+                                       .after = "/end"});
+        html(p->h, "</td>");
+    }
+    html(p->h, "</tr>");
+}
+
+static void write_holders(struct page *p, const char *name)
+{
+    json_t *doc = json_object(), *rows;
+
+    limit_add_holds(p->w, name, doc);
+    rows = json_object_get(doc, "held_by");
+    if (json_array_size(rows) > 0)
+        put_rows(p, "Held by", "Token|Key|#Cost|#Since|#Until|Who|!Actions", rows, write_holder, "");
+    json_decref(doc);
+}
+
 /* ---- What was changed */
 
 /* Writes what a line of the log says; with --hide-args without a key. */
@@ -347,6 +380,7 @@ unsigned page_limit(struct page *p, const char *name)
     write_ribbon(p, limits, limit, changes, next);
     write_change_form(p, limits, limit);
     write_rules(p, limit);
+    write_holders(p, name);
     write_changes(p, changes, name);
     json_decref(changes);
     json_decref(next);
