@@ -298,6 +298,10 @@ static void check_at_work(void)
     for (size_t i = 0; i < count; i++)
         settle("w", SETTLE_RETRY, tokens[i], SECOND_US * 3600, "bad");
     CHECK_ALL("job show s1", "why s1", "status", "doctor");
+    CHECK_ALL("rate set full concurrency=1", "enqueue full --id f");
+    turns.now_us = clock_wall_us();
+    must(turns_script("hold", WORDS("wait", "", "full", "", "1", "", "a", "0", "600000000", "me")));
+    CHECK_ALL("why f", "job cancel f");
     redis_do("DEL", ACTIVE "w", PREFIX "workers");
 }
 

@@ -23,6 +23,8 @@ const struct member gate_members[] = {
     MEMBER("own_until", TIME, .optional = true),
     MEMBER("closed", FLAG, .optional = true),
     MEMBER("held_until", TIME),
+    MEMBER("holders", NUMBER, .optional = true),
+    MEMBER("lease_ends", TIME, .optional = true),
     MEMBER("holds_it", FLAG, .optional = true),
     {.name = NULL},
 };
@@ -44,6 +46,8 @@ const struct member waits_members[] = {
     MEMBER("own", FLAG, .optional = true),
     MEMBER("own_until", TIME, .optional = true),
     MEMBER("closed", FLAG, .optional = true),
+    MEMBER("holders", NUMBER, .optional = true),
+    MEMBER("lease_ends", TIME, .optional = true),
     MEMBER("queue", WORD, .optional = true),
     MEMBER("batch", WORD, .optional = true),
     MEMBER("paused_since", SINCE, .optional = true),
@@ -88,6 +92,20 @@ static void put_rate(FILE *to, const json_t *gate)
     output_to(to, " in %s", format_span(json_us(period), span));
 }
 
+/* Puts who hold slots of it on lease, where somebody does. */
+static void put_holders(FILE *to, const json_t *gate, int64_t now_us)
+{
+    int64_t holders = answer_int(gate, "holders");
+    char number[32], of[32], span[PHRASE_SIZE];
+
+    if (holders > 0)
+        output_to(to, ": %s %s %s of %s %s; the next lease ends %s", grouped((uint64_t)holders, number),
+                  holders == 1 ? "holder has" : "holders have", number,
+                  grouped((uint64_t)answer_int(gate, "count"), of),
+                  answer_int(gate, "count") == 1 ? "slot" : "slots",
+                  format_when(now_us, json_us(json_object_get(gate, "lease_ends")), span));
+}
+
 static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
 {
     const json_t *until = json_object_get(gate, "until"), *by = json_object_get(gate, "by");
@@ -113,8 +131,10 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
     else if (json_is_true(json_object_get(gate, "closed")))
         output_to(to, ", closed until rules of its own are set again");
     else if (!by)
-        output_to(to, rule ? ", until a job ends"
-                           : ", whose rules cannot be read; set it again with weir rate set");
+        output_to(to, !rule ? ", whose rules cannot be read; set it again with weir rate set"
+                      : json_object_get(gate, "holders") ? ", until others end"
+                                                         : ", until a job ends");
+    put_holders(to, gate, now_us);
 }
 
 static void put_worker(FILE *to, const json_t *waits_for, int64_t now_us)
@@ -191,6 +211,7 @@ void gate_put_opening(FILE *to, const json_t *gate, int64_t now_us)
         output_to(to, json_is_string(json_object_get(gate, "rule"))
                           ? "when others end"
                           : "when it is set again with weir rate set");
+    put_holders(to, gate, now_us);
     if (json_is_number(paused) && json_us(paused) > now_us)
         output_to(to, ", paused");
     else if (json_is_number(held) && json_us(held) > now_us)

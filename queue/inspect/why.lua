@@ -8,11 +8,12 @@
 --        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
 --        for the first of the lane, now when it is open, not there: when a job ends; "paused_until", "held_until": for another; 0: not at
 --        all; "by_hand": true: somebody has paused the key; "own_rule": the stored form of a rule that the key has for itself, until "own_until"
---        (0: no end); "closed": true: it is closed until such rules are renewed}, ...], "pause": of the type, as reasons.pause has it}; or only "now", "cost" and
+--        (0: no end); "closed": true: it is closed until such rules are renewed; "holders", "lease_ends": who hold slots of it on lease, and
+--        the first end}, ...], "pause": of the type, as reasons.pause has it}; or only "now", "cost" and
 --        "misplaced": its type does not live here, and a worker that meets it buries it for that reason. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: blocked_queues body check gate key_pauses lane_names orders partition pattern reasons registry rules type_lists types
+-- uses: blocked_queues body check gate holds key_pauses lane_names orders partition pattern reasons registry rules type_lists types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -32,9 +33,11 @@ local function gate_row(spec, name, cost, node, ticket)
     local g = gate.load(name, spec.rule)
     local fits = gate.fits(g, cost)
     local at = fits and gate.start(g, cost, node, ticket) or huge
+    local holders, ends = 0, nil
+    if fits and at == huge then holders, ends = holds.at(name) end
     return {limit_name = limit, own_rule = own and spec.rule.word, own_until = own and us(own.till < huge and own.till or 0), index = spec.rule.index, state = call('GET', P .. 'gate:' .. name) or '',
             never = not fits or nil, opens_at = at < huge and us(at) or nil, paused_until = us(g.pause or 0),
-            held_until = us(gate.held_until(g, node, ticket))}
+            held_until = us(gate.held_until(g, node, ticket)), holders = holders > 0 and holders or nil, lease_ends = holders > 0 and us(ends) or nil}
 end
 
 local function gate_rows(t, queue, key, cost)

@@ -14,6 +14,7 @@
 --   holds.renew(token)              it lasts for its ttl from now on
 --   holds.ttl(token)                how long, us; nil: it is not held
 --   holds.finish(token, spent)      what it took goes back; spent: what it cost in truth, nil: as much as it took
+--   holds.at(gate)                  how many hold a slot of it, and when the first lease ends; 0: none, or too many to look at
 --   holds.reap()                    ends those whose end has come, a number of them
 --
 -- Gates of concurrency count leases: of jobs, and these. Of rates a slot that was taken is used, but for what `spent` gives back.
@@ -22,6 +23,7 @@
 local holds = {}
 
 local REAPED_MOST = 100 -- in one call, about 20 us each
+local LOOKED_MOST = 500
 
 function holds.parts(token)
     local limit, tag = match(token or '', '^([%w_.-]+)~(%w+)$')
@@ -91,6 +93,18 @@ function holds.finish(token, spent)
     wake.release(holds.gates(token))
     call('HDEL', P .. 'hold:' .. name, tag)
     if spent then settle(name, tonumber(slot), tonumber(cost), key, rules_digest, spent) end
+end
+
+function holds.at(name)
+    local limit, count, first = match(name, '^[^#]+'), 0, huge
+    if holds.wrong_keys(limit) or call('HLEN', P .. 'hold:' .. limit) > LOOKED_MOST then return 0 end
+    local rows = call('HGETALL', P .. 'hold:' .. limit)
+    for i = 1, #rows, 2 do
+        local gates = match(rows[i + 1], '^%d+ %d+ %d+ %d+ %S+ %x+ (%S+) ')
+        local till = gates and find(',' .. gates .. ',', ',' .. name .. ',', 1, true) and holds.till(limit .. '~' .. rows[i])
+        if till then count, first = count + 1, min(first, till) end
+    end
+    return count, first
 end
 
 function holds.reap()
