@@ -139,13 +139,12 @@ struct speed ceiling_lua(size_t jobs, int arg)
 {
     struct stopwatch watch;
     char sha[SHA_SIZE];
-    struct args a;
+    struct args a = {0};
 
     (void)arg;
     prepare(&bench.server, "noop", NULL, jobs);
     server_load(&bench.server, minimal, sha);
     watch = stopwatch_start(&bench.server);
-    args_init(&a);
     begin_minimal(&a, sha);
     while (call_minimal(&a, sha))
         bench_check();

@@ -79,9 +79,8 @@ static void wait_until_ready(struct server *s)
 {
     int64_t end_us = clock_mono_us() + START_US;
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "PING");
     while (redis_call(s->redis, &a, &reply, NULL, &failure) != 0) {
         if (waitpid(s->pid, NULL, WNOHANG) != 0) {
@@ -178,9 +177,8 @@ struct redisReply *server_call(struct server *s, struct args *a)
 
 static struct redisReply *call_words(struct server *s, const char *word, va_list rest)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     for (; word; word = va_arg(rest, const char *))
         args_add(&a, word);
     return server_call(s, &a);

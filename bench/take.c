@@ -98,11 +98,10 @@ static struct speed run_minimal(size_t n, int keys)
 {
     size_t calls = keys == 1 ? HALF : 1, each = calls * (size_t)keys;
     struct stopwatch watch;
-    struct args a;
+    struct args a = {0};
 
     server_ask(&bench.server, "FUNCTION", "LOAD", "REPLACE", minimal, NULL);
     watch = stopwatch_start(&bench.server);
-    args_init(&a);
     send_minimal(calls, (size_t)keys, &a);
     for (size_t sent = each; sent < n; sent += each) {
         send_minimal(calls, (size_t)keys, &a);
@@ -149,10 +148,9 @@ static struct speed run_pipelined(size_t n, int arg)
 {
     struct stopwatch watch;
     struct weir *w = begin(NEVER_REACHED ",by=key", &watch);
-    struct args a;
+    struct args a = {0};
 
     (void)arg;
-    args_init(&a);
     send_half(w, 0, &a);
     for (size_t sent = HALF; sent < n; sent += HALF) {
         send_half(w, sent, &a);

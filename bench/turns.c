@@ -16,9 +16,8 @@ void turns_begin(struct turns *t)
                               .info = "{}",
                               .birth = "",
                               .queues = {queue_name, 1}};
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     adopt_request(&a, PREFIX, -1, &call);
     freeReplyObject(server_call(t->server, &a));
 }
@@ -58,9 +57,8 @@ void turns_next(struct turns *t)
 {
     bool settles = t->claim.lease_count > 0;
     struct redisReply *settled = NULL;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     if (settles)
         send_settle(t, &a);
     send_claim(t, &a);

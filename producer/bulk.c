@@ -236,10 +236,9 @@ static int pass_line(struct weir_bulk *b, uint64_t sum)
 static int ask_fits(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
 {
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     fits_request(&a, s->prefix, -1, type, cost);
     status = redis_call(s->redis, &a, &reply, NULL, &s->error);
     if (!status)
@@ -562,10 +561,9 @@ static int ask_seal(struct weir_bulk *b)
     struct stream *s = b->named;
     struct redisReply *reply = NULL;
     struct batch_sealed sealed;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     batch_seal_request(&a, s->prefix, -1, s->batch, true, b->then_queue, *b->then_type ? b->then_type : NULL);
     status = redis_call(s->redis, &a, &reply, NULL, &s->error);
     if (!status)

@@ -121,10 +121,9 @@ static int send_job(struct weir *w, const struct enqueue *job, char *id, enum en
 {
     struct redisReply *reply = NULL;
     struct span answered;
-    struct args a;
+    struct args a = {0};
     int status = job->batch.at ? check_place(w, job) : 0;
 
-    args_init(&a);
     if (!status)
         status = client_at_home(w, job->type.at, job->type.len);
     if (status)
@@ -170,11 +169,10 @@ int enqueue_keyless(struct weir *w, const struct weir_job_spec *spec, struct key
     struct redisReply *reply = NULL;
     struct text body = {0};
     struct job_view view;
-    struct args a;
+    struct args a = {0};
     int status = job_write(&body, spec, &view, &w->error);
 
     *by = (struct keyed_by){.path = ""};
-    args_init(&a);
     if (!status)
         status = client_at_home(w, view.type.at, view.type.len);
     if (!status) {

@@ -86,10 +86,9 @@ static int pause_here(struct weir *w, void *arg)
 {
     struct halting *halting = arg;
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     pause_request(&a, "schedule_pause", w->prefix, -1, "schedule ", halting->name, halting->how);
     status = client_ask(w, "schedule_pause", &a, &answer);
     if (status == 0 && !halting->answer && !json_object_get(answer, "missing"))

@@ -134,10 +134,9 @@ void stream_drain(struct stream *s)
 int stream_read(struct stream *s, struct batch_state *state)
 {
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     batch_request(&a, s->prefix, s->batch);
     status = redis_call(s->redis, &a, &reply, NULL, &s->error);
     if (!status)

@@ -236,7 +236,7 @@ static void on_reply(void *arg, const struct redisReply *reply)
 static bool send_call(struct outlet *o, struct list *l, bool peek)
 {
     struct call *c = malloc(sizeof *c);
-    struct args a;
+    struct args a = {0};
 
     if (!c) {
         error_no_memory(&o->failure, "serve");
@@ -244,7 +244,6 @@ static bool send_call(struct outlet *o, struct list *l, bool peek)
     }
     *c = (struct call){.outlet = o, .asked_us = clock_mono_us()};
     list_clear(&c->asked);
-    args_init(&a);
     take_request(&a, o->prefix, -1, "", peek);
     while (l->first && c->asked.count < TAKE_MOST) {
         struct asked *one = list_take(l);

@@ -42,10 +42,9 @@ static json_t *ask_at(int64_t now_us, const char *prefix, const char *function, 
 {
     struct redisReply *reply = NULL;
     json_t *answer = NULL;
-    struct args a;
+    struct args a = {0};
 
     e = (struct error){0};
-    args_init(&a);
     library_begin(&a, function, prefix, now_us);
     args_add_bytes(&a, word, len);
     if (redis_call(redis, &a, &reply, NULL, &e) == 0)
@@ -152,9 +151,8 @@ TEST(test_a_client_asks)
 {
     struct weir *client = weir_new(server.url, NULL), *wrong = weir_new("unix:///nowhere", NULL);
     json_t *answer;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     script_begin(&a, "status", client->prefix, 1795245182374117);
     assert_int_equal(client_ask(client, "status", &a, &answer), 0);
     assert_int_equal(answer_int(answer, "now"), 1795245182374117);

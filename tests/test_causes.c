@@ -17,9 +17,8 @@ SCENE_TEST(test_gates_are_kept_for_a_minute)
 /* Of an answer that says so. */
 SCENE_TEST(test_a_loss_from_before_all_times_is_left_out)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "EVAL");
     args_add(&a, "return {1, {'1.-0/default/t/', '{\"type\":\"t\"}'}, 'o', "
                  "{'mail 1000 -9000000000000000000 e 0', 'mail 1000 1 e 0'}}");

@@ -234,12 +234,11 @@ WORKER_TEST(test_large_ones_are_forgotten_a_few_at_a_time)
 {
     char *entry = malloc(1 << 20);
     struct reaped r;
-    struct args a;
+    struct args a = {0};
 
     for (int i = 0; i < 12; i++) {
         snprintf(entry, 64, "w:%d default/t/ why\n", i);
         memset(entry + strlen(entry), 'x', (1 << 20) - strlen(entry));
-        args_init(&a);
         args_add(&a, "ZADD");
         args_add(&a, DEAD);
         args_add_int(&a, i);
@@ -580,13 +579,12 @@ SCENE_TEST(test_pages_of_large_records_are_short)
     const size_t size = 700000;
     char *record = malloc(size);
     struct walked walked;
-    struct args a;
+    struct args a = {0};
 
     for (int i = 0; i < 9; i++) {
         memset(record, 'x', size);
         memcpy(record, "w:1 default/t/ why\n", 19);
         record[size - 1] = (char)('0' + i);
-        args_init(&a);
         args_add(&a, "ZADD");
         args_add(&a, DEAD);
         args_add_int(&a, turns.now_us);

@@ -73,9 +73,8 @@ static const char *const things[] = {
 
 static bool send_words(char *const *words, int count)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     for (int i = 0; i < count; i++)
         args_add(&a, words[i]);
     return turns_send(&a) == 0;

@@ -18,9 +18,8 @@ struct body {
 static void expect_buried(struct span body, const char *reason)
 {
     const char *end = NULL;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "ZPOPMIN");
     args_add(&a, PREFIX "dead");
     must(turns_send(&a));
@@ -268,7 +267,7 @@ static void tell(void)
 static void run_all_scripts(size_t first_verb)
 {
     static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_DEAD, SETTLE_BACK, SETTLE_THROTTLED};
-    struct args a;
+    struct args a = {0};
 
     for (int round = 0; round < 3; round++) {
         int64_t n, m;
@@ -288,7 +287,6 @@ static void run_all_scripts(size_t first_verb)
         (void)!turns_rate("slow", round % 2 ? "" : "1000/1000000/1");
         (void)!turns_pause("keyed", round % 2 ? SECOND_US : 0);
         (void)!turns_weight("keyed", "a", 1 + round);
-        args_init(&a);
         drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
         (void)!turns_send(&a);
         (void)!turns_script("status", NULL, 0);

@@ -147,10 +147,9 @@ static long long connection_of(struct weir *client)
 {
     struct redisReply *reply;
     struct error e;
-    struct args a;
+    struct args a = {0};
     long long id;
 
-    args_init(&a);
     args_add(&a, "CLIENT");
     args_add(&a, "ID");
     assert_int_equal(redis_call(client->redis, &a, &reply, NULL, &e), 0);

@@ -43,7 +43,7 @@ static void make_batch(const char *total)
 SCENE_TEST(test_draining_does_not_wait_for_a_paused_queue)
 {
     struct drained d;
-    struct args a;
+    struct args a = {0};
 
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
@@ -52,7 +52,6 @@ SCENE_TEST(test_draining_does_not_wait_for_a_paused_queue)
     claim("w", 1, 0);
     enqueue("default", "t", "c");
     for (int paused = 0; paused < 2; paused++) {
-        args_init(&a);
         drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
         must(turns_send(&a));
         must(drained_reply(turns.reply, &d, &turns.error));

@@ -217,10 +217,9 @@ static void run_shop(int64_t us)
 static void push_jobs(const char *queue, const char *members, int count)
 {
     static int pushed;
-    struct args a;
+    struct args a = {0};
 
     while (count > 0) {
-        args_init(&a);
         args_add(&a, "RPUSH");
         args_add(&a, textf(PREFIX "queue:%s", queue));
         for (int i = 0; i < 1000 && count > 0; i++, count--)

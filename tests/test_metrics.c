@@ -77,9 +77,8 @@ static void send(struct stage *s, struct args *a)
 static void report(struct stage *s)
 {
     int64_t run_us = 2500000, wait_us = 90000000;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     record_request(&a, s->client->prefix, -1);
     record_row(&a, RECORD_TYPE, span_str("mail"));
     record_count(&a, 's', 7);

@@ -209,11 +209,10 @@ TEST_WITH(a_batch_says_why_it_is_paused, begin, NULL)
 static void record_some(void)
 {
     struct redisReply *reply;
-    struct args a;
+    struct args a = {0};
     struct span wrong;
     bool sent;
 
-    args_init(&a);
     record_request(&a, stage.client->prefix, -1);
     record_row(&a, RECORD_TYPE, span_str("mail"));
     record_count(&a, 's', 120);

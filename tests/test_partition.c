@@ -172,12 +172,11 @@ TEST_WITH(test_a_circle_ends, client_begin, client_end)
 TEST_WITH(test_count, client_begin, client_end)
 {
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     int count;
 
     assert_int_equal(client_count(w), 1);
     set_count("5");
-    args_init(&a);
     script_begin(&a, "status", w->prefix, -1);
     fail_if(client_ask(w, "status", &a, &answer) != 0, "%s", weir_message(w));
     json_decref(answer);
@@ -192,7 +191,6 @@ TEST_WITH(test_count, client_begin, client_end)
 
     server_do(&server, "HDEL", "weir:{4}:about",
               "partitions"); /* a partition that has lost its data says nothing */
-    args_init(&a);
     script_begin(&a, "rate_log", w->prefix, -1);
     fail_if(client_ask(w, "rate_log", &a, &answer) != 0, "%s", weir_message(w));
     json_decref(answer);

@@ -118,9 +118,8 @@ static void pause_queue(const char *queue, bool pause)
 static void record(enum record_what what, const char *name, char code, int64_t n, const char *reason)
 {
     struct span wrong;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     record_request(&a, PREFIX, -1);
     record_row(&a, what, (struct span){name, strlen(name)});
     record_count(&a, code, n);

@@ -55,7 +55,7 @@ WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
 {
     struct span strange = {"1.xx/default/t/", 15}, done;
     int64_t stale;
-    struct args a;
+    struct args a = {0};
 
     start("other");
     enqueue("default", "t", "a b c d");
@@ -69,7 +69,6 @@ WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
     must(turns_settle_done("w", "t", tokens, 1, &stale));
     assert_int_equal(stale, 1);
     /* Three times in one call: the first of those that are no "done" counts. */
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     done = tokens[1];
     settle_done(&a, "t", (struct span){"", 0}, 2);
@@ -236,7 +235,7 @@ WORKER_TEST(test_a_run_counts_as_its_jobs_one_by_one)
 /* Ends of one call share what they have in common, and nothing else. */
 SCENE_TEST(test_ends_that_are_alike)
 {
-    struct args a;
+    struct args a = {0};
     int64_t stale;
 
     assert_false(settle_follows(span_str("2.-0/q/t/"), span_str("1.--/q/t/")));
@@ -247,7 +246,6 @@ SCENE_TEST(test_ends_that_are_alike)
     push("default", "@0,0,0,s" SECRET ",bgone;{\"id\":\"b\",\"type\":\"t\"}");
     assert_int_equal(claim("w", 2, 0), 2);
     free(redis_text("HSET", PREFIX "halted", "b/gone", "cancelled"));
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     settle_end(&a, SETTLE_FINISH, tokens[0], 0, NULL);
     turns_add_end(&a, SETTLE_RETRY, tokens[1], SECOND_US, "x");
@@ -519,7 +517,7 @@ SCENE_TEST(test_append_takes_the_next_chunk_only)
 WORKER_TEST(test_drained_counts_what_a_draining_worker_waits_for)
 {
     struct drained d;
-    struct args a;
+    struct args a = {0};
     char *before;
 
     must(turns_rate("slow", CLOSED_RULE));
@@ -532,7 +530,6 @@ WORKER_TEST(test_drained_counts_what_a_draining_worker_waits_for)
     enqueue("low", "t", "not-mine");
     turns.now_us += SECOND_US;
     before = turns_digest();
-    args_init(&a);
     drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
     must(turns_send(&a));
     must(drained_reply(turns.reply, &d, &turns.error));

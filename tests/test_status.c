@@ -303,13 +303,12 @@ TEST_WITH(walks_at_once_have_everything_once, client_flush, forget)
 TEST_WITH(of_many_queues_fewer_jobs_are_looked_at, client_flush, forget)
 {
     json_t *answer;
-    struct args a;
+    struct args a = {0};
 
     for (int i = 0; i < 100; i++)
         client_send("SADD", "queues", textf("q%d", i), NULL);
     for (int i = 0; i < 31; i++)
         push_in_queue("q5", i < 29 ? "mail" : i < 30 ? "last" : "beyond", -1);
-    args_init(&a);
     script_begin(&a, "status", w->prefix, BEGIN_US);
     assert_int_equal(client_ask(w, "status", &a, &answer), 0);
     assert_non_null(json_object_get(json_object_get(answer, "seen"), "last"));

@@ -277,10 +277,9 @@ static void on_answer(void *arg, const struct redisReply *reply)
 
 static void echo_by_link(struct linked *l, const char *word, size_t len)
 {
-    struct args a;
+    struct args a = {0};
 
     l->heard.len = 0;
-    args_init(&a);
     args_add(&a, "ECHO");
     args_add_bytes(&a, word, len);
     link_send(l->link, &a, 20, on_answer, l);
@@ -322,9 +321,8 @@ TEST(many_small_answers)
     struct redis *r = both_redis(url);
     struct redisReply *reply;
     struct error e;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "PING");
     for (int i = 0; i < 20000; i++)
         assert_int_equal(redis_append(r, &a, &e), 0);

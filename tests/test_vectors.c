@@ -146,9 +146,8 @@ static const char *lua_call(const char *name, int64_t now_us, int key, size_t n,
     static char answer[64];
     char stored[RULE_SET_TEXT_SIZE];
     redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     library_begin(&a, name, PREFIX, now_us);
     args_add_int(&a, key);
     for (size_t i = 0; i < n; i++)

@@ -85,10 +85,9 @@ static int give_back(struct partition *p, struct error *e)
 {
     struct redis_address address = partition_address(p);
     struct redis *redis = redis_new(&address);
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     if (!redis)
         rc = error_set(e, WEIR_EINTERNAL, "out of memory");
     else if ((rc = settle_all(p, redis, &a, e)) == 0)

@@ -124,9 +124,8 @@ void store_close(void)
 /* A call by itself loads the functions. */
 static void warm_up(void)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     fits_request(&a, prefixes[0], BEGIN_US, (struct span){types[0], strlen(types[0])}, 1);
     freeReplyObject(server_call(&server, &a));
 }
@@ -134,10 +133,9 @@ static void warm_up(void)
 static void set_limit(int partition)
 {
     char rules[64];
-    struct args a;
+    struct args a = {0};
 
     snprintf(rules, sizeof rules, "gcra:%d/1000000/%d", (int)world.rate, world.burst);
-    args_init(&a);
     script_begin(&a, "rate_set", prefixes[partition], BEGIN_US);
     args_add(&a, types[partition]);
     args_add(&a, rules);
@@ -154,11 +152,10 @@ static void write_body(char body[BODY_SIZE], int partition, int number)
 
 static void fill(int partition, int first, int jobs)
 {
-    struct args a;
+    struct args a = {0};
     char body[BODY_SIZE];
 
     for (int n = 0; n < jobs; n += 1000) {
-        args_init(&a);
         args_add(&a, "RPUSH");
         args_add(&a, keys[partition][WAIT_QUEUE]);
         for (int i = n; i < n + 1000 && i < jobs; i++) {
@@ -376,9 +373,8 @@ static void send_all(const struct turn *turn, int64_t at_us)
     const char *prefix = prefixes[turn->partition], *type = types[turn->partition];
     struct claim_call claim = turn->claim;
     struct span done[16];
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     if (turn->adopts)
         send_adopt(&a, turn, at_us);
     if (turn->settles.count > 0 && !turn->along)
@@ -489,11 +485,10 @@ void store_push(int partition, int number)
 {
     int64_t begin = free_us > now_us ? free_us : now_us;
     char id[24], body[BODY_SIZE];
-    struct args a;
+    struct args a = {0};
 
     snprintf(id, sizeof id, "j%d", number);
     write_body(body, partition, number);
-    args_init(&a);
     enqueue_request(&a, prefixes[partition], BEGIN_US + begin,
                     &(struct enqueue){.queue = {"default", 7},
                                       .type = {types[partition], strlen(types[partition])},

@@ -43,9 +43,8 @@ static json_t *rights_json(char **roles, int count, const char *prefix)
 {
     json_t *words = json_pack("[s, s, s]", "resetkeys", "clearselectors", "-@all");
     char word[RIGHTS_WORD_SIZE];
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     for (int i = 0; i < count; i++)
         rights_of(&a, roles[i]);
     for (size_t i = 0, from = 0; i < a.count; from = a.ends[i++]) {

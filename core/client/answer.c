@@ -182,9 +182,8 @@ int client_ask(struct weir *w, const char *script, struct args *a, json_t **answ
 int client_ask_words(struct weir *w, int64_t now_us, const char *script, const char *const *words,
                      json_t **answer)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     script_begin(&a, script, w->prefix, now_us);
     for (; *words; words++)
         args_add(&a, *words);

@@ -186,11 +186,10 @@ int client_read_count(struct weir *w, int *count)
 {
     char key[PREFIX_SIZE + sizeof "about"];
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     bool sent = false;
     int status = 0;
 
-    args_init(&a);
     snprintf(key, sizeof key, "%sabout", w->prefix);
     args_add(&a, "HGET");
     args_add(&a, key);
@@ -266,7 +265,7 @@ static bool follow(struct weir *w)
 
 int client_call(struct weir *w, const struct args *a, struct redisReply **reply, bool *sent)
 {
-    struct args elsewhere;
+    struct args elsewhere = {0};
     int status, hops = 0;
 
     *reply = NULL;
@@ -276,7 +275,6 @@ int client_call(struct weir *w, const struct args *a, struct redisReply **reply,
         w->error = w->setup;
         return w->error.status;
     }
-    args_init(&elsewhere);
     do {
         bool here = has_prefix(a, w->prefix);
 
@@ -292,14 +290,13 @@ int client_ping(struct weir *w, int64_t *took_us)
 {
     int64_t begun_us = clock_mono_us();
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     int status = w->setup.status;
 
     if (status) {
         w->error = w->setup;
         return status;
     }
-    args_init(&a);
     args_add(&a, "PING");
     status = redis_call(w->redis, &a, &reply, NULL, &w->error);
     *took_us = clock_mono_us() - begun_us;

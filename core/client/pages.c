@@ -10,7 +10,7 @@ static void write_call(const struct pages *p, const json_t *page, struct args *a
 {
     const json_t *place = json_object_get(page, "next");
 
-    args_init(a);
+    *a = (struct args){0};
     script_begin(a, p->script, p->w->prefix, p->now_us);
     for (size_t i = 0; p->words && p->words[i]; i++)
         args_add(a, p->words[i]);

@@ -96,10 +96,9 @@ int cluster_find(const struct redis_address *address, struct redis_address *node
 {
     struct votes votes = {.slot = address->slot};
     const struct vote *most = &votes.all[0];
-    struct args question;
+    struct args question = {0};
     int n;
 
-    args_init(&question);
     args_add(&question, "CLUSTER");
     args_add(&question, "SLOTS");
     n = lookup(address, address, &question, 1, take_answer, &votes, e);

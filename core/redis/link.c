@@ -186,7 +186,7 @@ static void push_steps(struct link *l, enum handshake_step first, enum handshake
         if (q.args.count == 0)
             continue;
         push(l, &q);
-        args_init(&q.args);
+        q.args = (struct args){0};
     }
     args_free(&q.args);
 }
@@ -704,7 +704,7 @@ void link_send(struct link *l, struct args *a, double timeout_s, link_reply *on_
     struct request q = {.args = *a, .on_reply = on_reply, .arg = arg, .timeout_s = timeout_s};
 
     assert(l->state == LINK_UP); /* or it was, until this run of the loop */
-    args_init(a);
+    *a = (struct args){0};
     q.deadline_us = clock_mono_us() + (int64_t)(timeout_s * SECOND_US);
     push(l, &q);
 }

@@ -38,11 +38,10 @@ static void end_one(struct lookup *l, struct asked *q)
 /* Now that it is connected. */
 static int send_questions(struct lookup *l, struct asked *q)
 {
-    struct args a;
+    struct args a = {0};
     int status = 0;
 
     q->opening = false;
-    args_init(&a);
     handshake_request(&q->to, HANDSHAKE_AUTH, &a);
     if (a.count > 0) {
         status = wire_add(&q->wire, &a, &q->error);

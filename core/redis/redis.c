@@ -237,10 +237,9 @@ static int receive_steps(struct redis *r, enum handshake_step first, enum handsh
 
 static int shake_hands(struct redis *r, enum handshake_step first, enum handshake_step last, struct error *e)
 {
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     status = send_steps(r, first, last, &a, e);
     if (!status)
         status = receive_steps(r, first, last, &a, e);

@@ -72,13 +72,12 @@ static int refused(const struct redis_address *address, struct error *e)
 static int ask(const struct redis_address *address, struct named *named, struct error *e)
 {
     struct redis_address login = {0};
-    struct args questions[2];
+    struct args questions[2] = {0};
     int n;
 
     snprintf(login.user, sizeof login.user, "%s", address->sentinel_user);
     snprintf(login.password, sizeof login.password, "%s", address->sentinel_password);
     for (int i = 0; i < 2; i++) {
-        args_init(&questions[i]);
         args_add(&questions[i], "SENTINEL");
         args_add(&questions[i], i == 0 ? "GET-MASTER-ADDR-BY-NAME" : "MASTER");
         args_add(&questions[i], address->master);

@@ -64,10 +64,9 @@ void watch_free(struct watch *w)
 static bool subscribe(struct wire *wire)
 {
     struct error e;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     args_add(&a, "SUBSCRIBE");
     args_add(&a, channel);
     status = wire_add(wire, &a, &e);

@@ -4,16 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void args_init(struct args *a)
-{
-    *a = (struct args){0};
-}
-
 void args_free(struct args *a)
 {
     free(a->bytes);
     free(a->ends);
-    args_init(a);
+    *a = (struct args){0};
 }
 
 void args_clear(struct args *a)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Begins as {0}. */
 struct args {
     char *bytes; /* all words, one after the other */
     size_t len, capacity;
@@ -14,7 +15,6 @@ struct args {
     bool failed; /* out of memory: must not be sent */
 };
 
-void args_init(struct args *a);
 /* Frees the memory; *a is empty and usable again. */
 void args_free(struct args *a);
 /* Empties a and keeps its memory. */

@@ -189,10 +189,9 @@ static int ask_change(struct weir *w, const struct change *c, enum batch_phase *
     if (status)
         return status;
     do {
-        struct args a;
+        struct args a = {0};
 
         json_decref(*answer);
-        args_init(&a);
         c->ask(&a, w->prefix, c);
         status = client_ask(w, c->script, &a, answer);
         word = answer_text(*answer, "was");
@@ -448,9 +447,8 @@ int batch_seal(struct weir *w, const char *name, const char *queue, const char *
     status = client_at(w, 0);
     do {
         struct redisReply *reply = NULL;
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         batch_seal_request(&a, w->prefix, -1, name, false, queue, type);
         if (!status)
             status = client_call(w, &a, &reply, NULL);
@@ -474,12 +472,11 @@ int weir_batch_seal(struct weir *w, const char *batch, const char *then_type)
 int batch_place(struct weir *w, const char *name, int p, int *place)
 {
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     int status = client_at_home(w, name, strlen(name));
 
     if (status)
         return status;
-    args_init(&a);
     script_begin(&a, "batch_place", w->prefix, -1);
     args_add(&a, name);
     if (p < 0)

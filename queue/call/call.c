@@ -39,10 +39,9 @@ static int elsewhere(const struct redisReply *reply)
 
 static int ask(struct weir *w, const char *verb, struct span document, struct redisReply **reply, bool *lost)
 {
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     script_begin(&a, script_of(verb), w->prefix, -1);
     args_add(&a, verb);
     args_add_bytes(&a, document.at, document.len);

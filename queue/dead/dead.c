@@ -33,11 +33,10 @@ static int ask_at(struct weir *w, int64_t now_us, int at, bool arrive, const jso
     const char *script = arrive ? "dead_arrive" : "dead_leave";
     int status = client_at(w, at);
     json_t *answer;
-    struct args a;
+    struct args a = {0};
 
     if (status < 0)
         return status;
-    args_init(&a);
     script_begin(&a, script, w->prefix, now_us);
     if (arrive)
         job_add_seed(&a);
@@ -152,10 +151,9 @@ static int keep_here(struct weir *w, void *arg)
 {
     const struct keeping *k = arg;
     json_t *kept;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     script_begin(&a, "dead_keep", w->prefix, k->now_us);
     add_number(&a, k->wanted->most);
     add_number(&a, k->wanted->age_us);

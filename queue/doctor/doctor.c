@@ -87,10 +87,9 @@ static int glance_here(struct weir *w, struct doctor *out, bool *in_cluster)
     struct doctor d = {.only_wrong = true, .looks_at = w};
     struct redisReply *reply = NULL;
     char growth[SETTINGS_GROWTH], *info;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     args_add(&a, "INFO");
     status = redis_call(w->redis, &a, &reply, NULL, &w->error);
     if (status == 0 && reply->type == REDIS_REPLY_STRING) {

@@ -39,11 +39,10 @@ static struct redisReply *ask(struct setup *s, const char *word, ...) __attribut
 static struct redisReply *ask(struct setup *s, const char *word, ...)
 {
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     va_list rest;
 
     s->error.status = 0;
-    args_init(&a);
     va_start(rest, word);
     for (; word; word = va_arg(rest, const char *))
         args_add(&a, word);
@@ -294,9 +293,8 @@ static void try_blocking(struct setup *s, struct access *found)
 static void add_all_rights(struct setup *s, char rule[ACCESS_RULE_SIZE])
 {
     char right[RIGHTS_WORD_SIZE];
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     rights_of(&a, "operator");
     for (size_t i = 0, from = 0; i < a.count; from = a.ends[i++]) {
         rights_word(a.bytes + from, a.ends[i] - from, s->prefix, right);
@@ -322,11 +320,10 @@ static bool name_all(struct setup *s)
 static int try_role(struct setup *s, const char *role, struct access *found)
 {
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     int status;
 
     *found = (struct access){.rule = ""};
-    args_init(&a);
     access_request(&a, role, s->w->prefix, s->now_us);
     status = client_call(s->w, &a, &reply, NULL);
     args_free(&a);
@@ -464,11 +461,10 @@ static void judge_libraries(struct setup *s, int64_t all, const json_t *unused)
 
 static int check_functions(struct setup *s)
 {
-    struct args a;
+    struct args a = {0};
     json_t *answer;
     int status;
 
-    args_init(&a);
     script_begin(&a, "doctor_workers", s->w->prefix, s->now_us);
     if (!add_old_libraries(s, &a)) {
         args_free(&a);

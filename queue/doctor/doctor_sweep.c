@@ -143,9 +143,8 @@ static int ask_again(struct sweep *s, size_t first, json_t **answer)
     const char *script = s->repair ? "doctor_mend" : "doctor_again";
     size_t end = first + (size_t)s->page;
     char text[1024];
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     script_begin(&a, script, s->w->prefix, s->now_us);
     for (size_t i = first; i < end && i < json_array_size(s->suspects); i++) {
         const json_t *thing = json_array_get(s->suspects, i);

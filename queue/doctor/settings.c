@@ -86,14 +86,13 @@ void settings_ask_growth(struct redis *redis, const char *prefix, const char *in
 {
     struct redisReply *reply = NULL;
     struct error ignored;
-    struct args a;
+    struct args a = {0};
     char key[PREFIX_SIZE + 8];
 
     *out = '\0';
     if (info_number(info, "maxmemory", 0) == 0)
         return;
     snprintf(key, sizeof key, "%sabout", prefix);
-    args_init(&a);
     args_add(&a, "HGET");
     args_add(&a, key);
     args_add(&a, "memory");

@@ -62,7 +62,7 @@ static json_t *read_slots(const json_t *history)
 
 static void write_call(struct weir *w, int64_t now_us, const struct history_call *call, struct args *a)
 {
-    args_init(a);
+    *a = (struct args){0};
     script_begin(a, "history", w->prefix, now_us);
     args_add(a, call->of_limit ? "l" : "t");
     args_add(a, call->name);
@@ -161,10 +161,9 @@ static int totals_here(struct weir *w, void *arg)
     const struct totals *t = arg;
     json_t *answer;
     size_t asked = 0;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     script_begin(&a, "totals", w->prefix, -1);
     args_add(&a, t->of_limits ? "l" : "t");
     for (size_t i = 0; i < t->count; i++)

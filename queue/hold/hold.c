@@ -79,7 +79,7 @@ static int call_about(struct weir *w, const char *script, const char *token, con
 {
     size_t name_len;
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     int status;
 
     if (!is_token(token, &name_len))
@@ -87,7 +87,6 @@ static int call_about(struct weir *w, const char *script, const char *token, con
                          "hold %.160s: no token of a hold; weir rate show NAME lists them", token);
     if (client_at_home(w, token, name_len) < 0)
         return w->error.status;
-    args_init(&a);
     script_begin(&a, script, w->prefix, -1);
     args_add(&a, token);
     if (spent)

@@ -21,7 +21,7 @@ struct attempt {
 
 static void begin_call(struct attempt *at, struct args *a, const char *verb)
 {
-    args_init(a);
+    *a = (struct args){0};
     script_begin(a, "cancel", at->w->prefix, at->now_us);
     args_add(a, at->id);
     args_add(a, verb);

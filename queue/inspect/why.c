@@ -40,7 +40,7 @@ struct ahead {
 
 static void begin(const struct look *look, struct args *a, const char *script)
 {
-    args_init(a);
+    *a = (struct args){0};
     script_begin(a, script, look->w->prefix, look->now_us);
 }
 

@@ -38,12 +38,11 @@ int rate_fits(struct weir *w, const char *type, int64_t cost, const char *const 
               const char *const *rules, size_t count)
 {
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     int status;
 
     if (client_at_home(w, type, strlen(type)) < 0)
         return w->error.status;
-    args_init(&a);
     script_begin(&a, "rate_fits", w->prefix, -1);
     args_add(&a, type);
     args_add_int(&a, cost);

@@ -36,9 +36,8 @@ static int check_change(struct weir *w, const struct key_change *change, struct 
 static int ask_change(struct weir *w, const struct key_change *change, const struct rule_set *rules,
                       json_t **answer)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     rate_set_key_request(&a, w->prefix, -1, change, rules);
     return client_ask(w, "rate_set_key", &a, answer);
 }

@@ -81,13 +81,12 @@ static int apply_queue(struct weir *w, const char *queue, const struct change *c
     int status;
 
     do {
-        struct args a;
+        struct args a = {0};
         json_t *answer;
 
         if (took_us > 0)
             clock_sleep_until(clock_mono_us() + took_us);
         began_us = clock_mono_us();
-        args_init(&a);
         rate_apply_request(&a, w->prefix, -1, queue, cursor, change->type, change->limit, change->resume);
         status = client_ask(w, "rate_apply", &a, &answer);
         took_us = clock_mono_us() - began_us;
@@ -134,9 +133,8 @@ static int apply(struct weir *w, json_t *answer, const struct change *change)
     int status = apply_page(w, page, change, &wrong);
 
     for (int calls = 0; status == 0 && calls < CALLS_MOST && has_words(page, "rest"); calls++) {
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         script_begin(&a, "rate_wake", w->prefix, -1);
         add_words(&a, page, "rest");
         json_decref(page);
@@ -199,9 +197,8 @@ static int ask_set(struct weir *w, const char *name, const struct rule_set *rule
 
     *answer = NULL;
     do {
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         rate_set_request(&a, w->prefix, -1, name, rules, how);
         add_words(&a, *answer, "next");
         json_decref(*answer);
@@ -320,10 +317,9 @@ static int call_use(struct weir *w, const char *type, bool use, const char *cons
                     int64_t cost)
 {
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     rate_use_request(&a, w->prefix, -1, type, use, limits, count, cost);
     status = client_ask(w, "rate_use", &a, &answer);
     if (status == 0 && *answer_text(answer, "missing"))
@@ -376,12 +372,11 @@ int weir_rate_unuse(struct weir *w, const char *type, const char *limits)
 int rate_weigh(struct weir *w, const char *limit, const char *key, const char *made, int weight)
 {
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     int status;
 
     if (client_at_home(w, limit, strlen(limit)) < 0)
         return w->error.status;
-    args_init(&a);
     rate_weigh_request(&a, w->prefix, -1, limit, key, made, weight);
     status = ask_change(w, "rate_weight", &a, limit, &answer);
     json_decref(answer);
@@ -416,7 +411,7 @@ int rate_pause(struct weir *w, const char *limit, const char *key, const struct 
                json_t **answered)
 {
     json_t *answer = NULL;
-    struct args a;
+    struct args a = {0};
     int status = check_pause(w, limit, key);
 
     if (status == 0)
@@ -425,7 +420,6 @@ int rate_pause(struct weir *w, const char *limit, const char *key, const struct 
         *answered = NULL;
     if (status != 0)
         return status;
-    args_init(&a);
     if (key)
         rate_pause_key_request(&a, w->prefix, -1, limit, key, how);
     else
@@ -550,13 +544,12 @@ void rate_note(struct weir *w, const char *fmt, ...)
     const struct error before = w->error;
     char what[400];
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     va_list args;
 
     va_start(args, fmt);
     decimal_vprint(what, sizeof what, fmt, args);
     va_end(args);
-    args_init(&a);
     note_request(&a, w->prefix, what);
     if (client_ask(w, "note", &a, &answer) < 0)
         w->error = before;

@@ -8,7 +8,7 @@
 
 int type_pause(struct weir *w, const char *type, const struct pausing *how, json_t **answer)
 {
-    struct args a;
+    struct args a = {0};
     int status = limit_name_check("type", type, &w->error);
 
     *answer = NULL;
@@ -16,7 +16,6 @@ int type_pause(struct weir *w, const char *type, const struct pausing *how, json
         status = client_at_home(w, type, strlen(type));
     if (status != 0)
         return status;
-    args_init(&a);
     pause_request(&a, "type_pause", w->prefix, -1, "type ", type, how);
     status = client_ask(w, "type_pause", &a, answer);
     if (status == 0 && *answer_text(*answer, "missing"))
@@ -59,10 +58,9 @@ static int remove_here(struct weir *w, void *arg)
 {
     struct removing *r = arg;
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     type_remove_request(&a, w->prefix, -1, r->type);
     status = client_ask(w, "type_remove", &a, &answer);
     r->found |= status == 0 && !json_object_get(answer, "missing");

@@ -12,12 +12,11 @@ struct found {
 static int ask(struct weir *w, int p, int count, struct found *found)
 {
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     int status = client_at(w, p);
 
     if (status)
         return status;
-    args_init(&a);
     script_begin(&a, "divide", w->prefix, -1);
     if (count)
         args_add_int(&a, count);

@@ -39,7 +39,7 @@ static int no_queue(struct weir *w, const char *queue)
 
 static void begin(struct weir *w, struct args *a, const char *script)
 {
-    args_init(a);
+    *a = (struct args){0};
     script_begin(a, script, w->prefix, -1);
 }
 
@@ -56,12 +56,11 @@ static int pause_here(struct weir *w, void *arg)
 {
     struct halting *halting = arg;
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     int status;
 
     if (halting->answered[w->at])
         return 0;
-    args_init(&a);
     pause_request(&a, "queue_pause", w->prefix, -1, halting->answer ? NULL : "queue ", halting->queue,
                   &halting->how);
     status = client_ask(w, "queue_pause", &a, &answer);

@@ -343,11 +343,10 @@ struct removal {
 static int remove_here(struct weir *w, void *arg)
 {
     struct removal *removal = arg;
-    struct args a;
+    struct args a = {0};
 
     if (w->at == removal->kept_at)
         return 0;
-    args_init(&a);
     script_begin(&a, "schedule_remove", w->prefix, -1);
     args_add(&a, removal->name);
     return ask_known(w, "schedule_remove", &a, &removal->known);
@@ -357,12 +356,11 @@ int schedule_put(struct weir *w, const char *name, const struct schedule *s, con
                  int64_t next_us, bool keep, bool *known)
 {
     struct removal removal = {.name = name};
-    struct args a;
+    struct args a = {0};
     int status = client_at_home(w, s->view.type.at, s->view.type.len);
 
     if (status < 0)
         return status;
-    args_init(&a);
     script_begin(&a, "schedule_add", w->prefix, -1);
     args_add(&a, name);
     args_add(&a, text);
@@ -395,12 +393,11 @@ int schedule_take_out(struct weir *w, const char *name)
 static int send_job(struct weir *w, const struct enqueue *job)
 {
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     enum enqueue_result result;
     struct span answered;
     int status = client_at_home(w, job->type.at, job->type.len);
 
-    args_init(&a);
     enqueue_request(&a, w->prefix, -1, job);
     if (status == 0)
         status = client_call(w, &a, &reply, NULL);
@@ -414,10 +411,9 @@ static int send_job(struct weir *w, const struct enqueue *job)
 /* Lets it be among the schedule's last runs. The job is enqueued: where this fails, the list of runs lacks one. */
 static void note_run(struct weir *w, const struct schedule *s, const char *id)
 {
-    struct args a;
+    struct args a = {0};
     bool known = false;
 
-    args_init(&a);
     script_begin(&a, "schedule_ran", w->prefix, -1);
     args_add_bytes(&a, s->view.id.at, s->view.id.len);
     args_add(&a, s->queue);

@@ -99,10 +99,9 @@ int coming_ask(struct weir *w, int64_t now_us, const struct limits *limits, cons
     int status = client_at_home(w, limit->name, strlen(limit->name));
     json_t *answer, *job;
     size_t types, i;
-    struct args a;
+    struct args a = {0};
 
     *jobs = NULL;
-    args_init(&a);
     script_begin(&a, "coming", w->prefix, now_us);
     args_add_int(&a, most);
     types = add_types(&a, limits, limit->name);

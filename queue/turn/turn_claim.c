@@ -66,10 +66,9 @@ static void add_call(struct args *a, const struct claim_call *call, int64_t turn
 /* Adds a claim that stands: its turn, then all else as one word, which is mostly the same in the next one. */
 static void add_standing(struct args *a, const struct claim_call *call)
 {
-    struct args words;
+    struct args words = {0};
     size_t from = 0;
 
-    args_init(&words);
     add_call(&words, call, 0);
     args_add_int(a, call->turn);
     args_add(a, "");

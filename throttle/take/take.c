@@ -351,7 +351,7 @@ static int take_many(struct weir *w, struct weir_take_item *items, size_t count,
     c.rule = rule;
     c.flags = flags;
     c.count = 0;
-    args_init(&c.args);
+    c.args = (struct args){0};
     for (size_t i = 0; i < count; i++)
         begin_item(&items[i]);
     failed = ask_all(&c, items, count);
@@ -482,10 +482,9 @@ static int ask_place(struct waiter *waiter, int64_t most_us, struct weir_take *t
 {
     struct weir *w = waiter->w;
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     take_wait_request(&a, w->prefix, -1, &waiter->wait, most_us, false);
     waiter->asked_us = clock_mono_us();
     waiter->asked_boot_us = clock_boot_us();
@@ -505,9 +504,8 @@ static void leave_line(struct waiter *waiter)
 {
     struct redisReply *reply = NULL;
     struct error ignored;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     take_wait_request(&a, waiter->w->prefix, -1, &waiter->wait, -1, true);
     if (redis_call(waiter->w->redis, &a, &reply, NULL, &ignored) == 0)
         freeReplyObject(reply);
@@ -523,13 +521,12 @@ static void stop_listening(struct waiter *waiter)
 static void listen_for_bell(struct waiter *waiter)
 {
     struct error ignored;
-    struct args a;
+    struct args a = {0};
 
     stop_listening(waiter);
     waiter->ear = redis_new_plain(waiter->w->redis);
     if (!waiter->ear)
         return;
-    args_init(&a);
     args_add(&a, "BLPOP");
     args_add(&a, waiter->wait.bell);
     args_add(&a, "0");

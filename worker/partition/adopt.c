@@ -205,7 +205,7 @@ static void ask_adopt(struct partition *p, struct args *a, int64_t now)
                               .unheard = !p->session.dropped,
                               .queues = {p->worker->options.queues, p->worker->options.queue_count}};
 
-    args_init(a);
+    *a = (struct args){0};
     plan_sends(&p->mind, now);
     session_is_renewing(p);
     adopt_request(a, p->prefix, -1, &call);

@@ -34,9 +34,8 @@ static void on_claimed_beside(void *arg, const struct redisReply *reply)
 
 void beside_claim(struct partition *p, struct claim_call *call)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     claiming_name_call(p, call);
     claim_request(&a, p->prefix, -1, call);
     request_send_beside(p, &a, on_claimed_beside);

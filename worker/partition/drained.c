@@ -173,13 +173,12 @@ static void hear_types(struct partition *p, const struct matched *page)
     struct handlers *handlers = p->worker->handlers;
     int known = handlers->count;
     bool all = true;
-    struct args a;
+    struct args a = {0};
 
     for (size_t i = 0; i < page->count; i++)
         all &= handlers_take(handlers, page->names[i]) != NULL;
     if (handlers->count > known || !all)
         note_left(p->worker);
-    args_init(&a);
     if (page->next)
         ask_types_of_patterns(p, &a, page->next);
     else

@@ -59,12 +59,11 @@ static void fire(struct partition *p, struct args *a, const struct due_schedule 
 static void fire_all(struct partition *p, const struct promoted *promoted)
 {
     struct schedule *schedules;
-    struct args a;
+    struct args a = {0};
 
     if (promoted->due_count == 0 || !mind_takes_jobs(&p->mind) ||
         !(schedules = calloc(promoted->due_count, sizeof *schedules)))
         return;
-    args_init(&a);
     for (size_t i = 0; i < promoted->due_count; i++)
         fire(p, &a, &promoted->due[i], promoted->now_us, &schedules[i]);
     args_free(&a);

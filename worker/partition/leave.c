@@ -61,9 +61,8 @@ void leaving_write(struct partition *p, struct args *a)
 
 static void ask_to_leave(struct partition *p)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     recording_send(p, &a, clock_mono_us(), true);
     leaving_write(p, &a);
     request_send(p, &a, on_leave_answered);

@@ -9,9 +9,8 @@
 
 static void ask(struct partition *p)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     limits_learn(p, &a);
     args_free(&a);
 }
@@ -85,11 +84,10 @@ static void on_again(void *arg, const struct redisReply *reply)
 static void write_again(struct partition *p)
 {
     char host[256] = "", by[400];
-    struct args a;
+    struct args a = {0};
 
     gethostname(host, sizeof host - 1);
     snprintf(by, sizeof by, "worker %s@%s", p->session.id, host);
-    args_init(&a);
     rate_again_request(&a, p->prefix, -1, by, &p->limits.known);
     request_send(p, &a, on_again);
     args_free(&a);

@@ -99,9 +99,8 @@ static void on_access(void *arg, const struct redisReply *reply)
 bool precheck_passes(struct partition *p)
 {
     bool done = p->precheck.checked && p->session.permitted;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     if (!p->precheck.checked) {
         settings_request(&a);
         request_send(p, &a, on_settings);

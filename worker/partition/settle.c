@@ -373,9 +373,8 @@ static void on_settled_alone(void *arg, const struct redisReply *reply)
 
 static void settle_alone(struct partition *p, struct task *task)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     settle_request(&a, p->prefix, -1, p->session.id);
     if (task_settles_up(task))
         settle_cost(&a, task->token, task->spent);

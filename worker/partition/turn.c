@@ -8,9 +8,8 @@
 
 static void begin_turn(struct partition *p, struct plan *plan, int64_t now)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     if (plan->settle)
         settling_send(p, &a);
     if (plan->promote)

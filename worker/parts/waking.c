@@ -45,9 +45,8 @@ static void on_passed(void *arg, const struct redisReply *reply)
 
 static void pass_on(struct wait *w, struct span token)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "RPUSH");
     args_add(&a, w->key);
     args_add_bytes(&a, token.at, token.len);
@@ -70,12 +69,11 @@ static void on_removed(void *arg, const struct redisReply *reply)
  * minute without any the caller waits again if it needs to. */
 static void on_cancelled(struct wait *w, const struct redisReply *reply)
 {
-    struct args a;
+    struct args a = {0};
 
     w->wanted = reply && reply->type == REDIS_REPLY_STRING;
     if (!w->wanted)
         return;
-    args_init(&a);
     w->waking->events->on_cancelled(w->waking->partition, (struct span){reply->str, reply->len}, &a);
     link_send(w->link, &a, PASS_S, on_removed, w);
     args_free(&a);
@@ -147,12 +145,10 @@ static void block(struct wait *w)
 {
     bool peeks = w->kind == WAKE_QUEUE || w->kind == WAKE_CANCELLED;
     struct block time = USUAL;
-    struct args a, claim;
+    struct args a = {0}, claim = {0};
 
     if (w->blocked || !w->wanted || !w->key || !link_is_up(w->link))
         return;
-    args_init(&a);
-    args_init(&claim);
     w->claims =
         w->kind == WAKE_QUEUE && !w->refused && w->waking->events->stand(w->waking->partition, &claim);
     if (w->claims)
