@@ -1,66 +1,11 @@
 #include "view/type.h"
 
-#include <stddef.h>
-#include <string.h>
-
 #include "view/format.h"
 #include "view/json.h"
 #include "view/output.h"
 #include "view/pause.h"
 #include "view/text.h"
 #include "view/waits.h"
-
-enum kind { PAUSE, KEYLESS, TIME, RATE, RATE_OR_NULL, RULE, DOUBT, WAITS };
-
-static const struct type_member {
-    const char *name;
-    enum kind kind;
-    size_t at;
-} members[] = {
-#define AT(member) offsetof(struct type_status, member)
-    {"paused", PAUSE, AT(pause)},
-    {"keyless", KEYLESS, AT(keyless)},
-    {"oldest_at", TIME, AT(oldest_us)},
-    {"rule", RULE, AT(rule)},
-    {"rate", RATE_OR_NULL, AT(rate)},
-    {"rate_now", RATE, AT(rate_now)},
-    {"next_start", TIME, AT(next_start_us)},
-    {"finish_at", TIME, AT(finish_us)},
-    {"at_the_earliest", DOUBT, AT(because)},
-    {"waits_for", WAITS, AT(waits_for)},
-#undef AT
-};
-#define MEMBERS (sizeof members / sizeof *members)
-
-static double rate_of(const struct type_status *t, const struct type_member *m)
-{
-    double rate;
-
-    memcpy(&rate, (const char *)t + m->at, sizeof rate);
-    return rate;
-}
-
-static json_t *value_of(const struct type_status *t, const struct type_member *m)
-{
-    switch (m->kind) {
-    case PAUSE:
-        return pause_document(t->pause);
-    case KEYLESS:
-        return json_integer(t->keyless.jobs);
-    case TIME:
-        return json_time(type_number(t, m->at));
-    case RATE_OR_NULL:
-        return rate_of(t, m) > 0 ? json_real(rate_of(t, m)) : json_null();
-    case RATE:
-        return json_real(rate_of(t, m));
-    case RULE:
-        return *t->rule ? text_word(t->rule) : json_null();
-    case DOUBT:
-        return json_boolean(t->because != 0);
-    default:
-        return t->waits_for ? document_make(t->waits_for, waits_members) : json_null();
-    }
-}
 
 json_t *type_document(const struct type_status *t)
 {
@@ -69,8 +14,17 @@ json_t *type_document(const struct type_status *t)
     for (const struct jobs_count *c = jobs_counts; c->name; c++)
         if (c->kind != JOBS_LOST)
             json_object_set_new_nocheck(doc, c->name, json_integer(type_number(t, c->at)));
-    for (size_t i = 0; i < MEMBERS; i++)
-        json_object_set_new_nocheck(doc, members[i].name, value_of(t, &members[i]));
+    json_object_set_new_nocheck(doc, "paused", pause_document(t->pause));
+    json_object_set_new_nocheck(doc, "keyless", json_integer(t->keyless.jobs));
+    json_object_set_new_nocheck(doc, "oldest_at", json_time(t->oldest_us));
+    json_object_set_new_nocheck(doc, "rule", *t->rule ? text_word(t->rule) : json_null());
+    json_object_set_new_nocheck(doc, "rate", t->rate > 0 ? json_real(t->rate) : json_null());
+    json_object_set_new_nocheck(doc, "rate_now", json_real(t->rate_now));
+    json_object_set_new_nocheck(doc, "next_start", json_time(t->next_start_us));
+    json_object_set_new_nocheck(doc, "finish_at", json_time(t->finish_us));
+    json_object_set_new_nocheck(doc, "at_the_earliest", json_boolean(t->because != 0));
+    json_object_set_new_nocheck(doc, "waits_for",
+                                t->waits_for ? document_make(t->waits_for, waits_members) : json_null());
     return doc;
 }
 
