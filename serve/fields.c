@@ -78,8 +78,7 @@ json_t *fields_of_json(const char *text, size_t len)
     json_t *fields = json_is_object(given) ? json_object() : NULL;
     const char *name;
 
-    json_object_foreach(given, name, value)
-    {
+    json_object_foreach(given, name, value) {
         if (json_is_null(value))
             continue;
         scalar = fields ? text_of_scalar(value) : NULL;
@@ -138,8 +137,7 @@ int fields_check(const json_t *fields, const char *known, struct error *e)
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)fields, name, value)
-    {
+    json_object_foreach((json_t *)fields, name, value) {
         if (!is_known(name, known))
             return error_set(e, WEIR_EINPUT,
                              *known ? "%.60s: unknown; known here: %s"

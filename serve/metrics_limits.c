@@ -17,14 +17,11 @@ static void write_paused(struct metrics *m, const json_t *limits)
 
     metrics_family(m, "weir_limit_paused", "gauge", "1: the limit is paused.");
     json_array_foreach((json_t *)limits, i, limit)
-    {
         metrics_row(m, "weir_limit_paused", "limit", json_text_of(limit, "name"), NULL, NULL,
                     json_is_number(json_object_get(limit, "paused_until")));
-    }
     metrics_family(m, "weir_limit_next_start_timestamp_seconds", "gauge",
                    "When a limit lets the next job start.");
-    json_array_foreach((json_t *)limits, i, limit)
-    {
+    json_array_foreach((json_t *)limits, i, limit) {
         double at_s = json_number_value(json_object_get(limit, "next_start"));
 
         if (at_s > 0 && at_s * 1e6 < FORMAT_ENDLESS_US)
@@ -40,10 +37,8 @@ static void write_rules(struct metrics *m, const json_t *limits)
 
     metrics_family(m, "weir_limit_rate", "gauge",
                    "Starts a second that a rule of a limit lets through in the long run.");
-    json_array_foreach((json_t *)limits, i, limit)
-    {
-        json_array_foreach(json_object_get(limit, "rules"), k, rule)
-        {
+    json_array_foreach((json_t *)limits, i, limit) {
+        json_array_foreach(json_object_get(limit, "rules"), k, rule) {
             double period_s = json_number_value(json_object_get(rule, "period"));
 
             if (period_s > 0)
@@ -83,11 +78,9 @@ static void write_slots(struct metrics *m, const json_t *limits, const json_t *t
                    "Jobs whose provider said stop (429), by the reason that the handler gave.");
     for (size_t i = 0; i < json_array_size(totals); i++)
         json_object_foreach(json_object_get(json_array_get(totals, i), "throttled"), reason, n)
-        {
             metrics_row(m, "weir_limit_throttled_total", "limit",
                         json_text_of(json_array_get(limits, i), "name"), "reason", reason,
                         json_number_value(n));
-        }
 }
 
 static size_t shown(size_t count)

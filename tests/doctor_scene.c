@@ -30,8 +30,7 @@ const char *findings(void)
     json_t *check;
 
     *text = '\0';
-    json_array_foreach(doctor.checks, i, check)
-    {
+    json_array_foreach(doctor.checks, i, check) {
         const char *name = answer_text(check, "name"), *state = answer_text(check, "state");
         bool told = structures && strcmp(state, "ok") != 0 && strcmp(name, "structures") != 0;
 

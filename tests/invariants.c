@@ -745,11 +745,9 @@ const char *doctor_broken(struct redis *r, const char *prefix, int64_t now_us)
     status = doctor_structures(&w, now_us, false, &d);
     snprintf(why, sizeof why, "%s", status ? w.error.text : "");
     json_array_foreach(d.checks, i, check)
-    {
         if (!*why && is_broken(check))
             snprintf(why, sizeof why, "doctor: %s: %s", answer_text(check, "name"),
                      answer_text(check, "text"));
-    }
     doctor_free(&d);
     return *why ? why : NULL;
 }

@@ -38,8 +38,7 @@ static void put_members(FILE *out, json_t *of)
     const char *name, *comma = "";
 
     free(text);
-    json_object_foreach(sorted, name, value)
-    {
+    json_object_foreach(sorted, name, value) {
         text = json_is_string(value) ? strdup(json_string_value(value)) : json_dumps(value, JSON_ENCODE_ANY);
         if (!is_nothing(name, text)) {
             fprintf(out, "%s %s%s", comma, name, json_is_true(value) ? "" : " ");
@@ -77,8 +76,7 @@ static int ask_why(FILE *out)
         return failed(rc);
     fprintf(out, "%s:", answer_text(why, "state"));
     put_members(out, why);
-    json_array_foreach(json_object_get(why, "gates"), i, gate)
-    {
+    json_array_foreach(json_object_get(why, "gates"), i, gate) {
         fprintf(out, "; %s:", answer_text(gate, "gate"));
         put_members(out, gate);
     }
@@ -183,8 +181,7 @@ static int ask_coming(FILE *out)
 
     if (rc == 0)
         rc = coming_ask(w, turns.now_us, &limits, limits_find(&limits, words[1]), atoi(words[2]), &next);
-    json_array_foreach(next, i, row)
-    {
+    json_array_foreach(next, i, row) {
         fputs(i ? " " : "", out);
         put_coming(out, row);
         expect_place(row);

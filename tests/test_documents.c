@@ -145,8 +145,7 @@ static void check_inside(json_t *value, bool by_name, int depth)
     assert_true(depth < 8);
     for (size_t i = 0; i < json_array_size(value); i++)
         check_inside(json_array_get(value, i), false, depth + 1);
-    json_object_foreach(value, name, inner)
-    {
+    json_object_foreach(value, name, inner) {
         struct member *m = by_name ? NULL : find_member(name);
 
         if (m && !is_of_kind(inner, m->kind))

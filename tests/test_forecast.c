@@ -327,8 +327,7 @@ static void look_at_report(struct said *said)
     assert_int_equal(view_report(w, false, &doc), 0);
     if (strcmp(answer_text(doc, "verdict"), verdict) != 0)
         wrong("report", answer_text(doc, "verdict"), verdict);
-    json_array_foreach(json_object_get(doc, "constraints"), i, row)
-    {
+    json_array_foreach(json_object_get(doc, "constraints"), i, row) {
         if (strcmp(answer_text(row, "type"), "slow") != 0 && !*answer_text(row, "queue"))
             continue;
         found = true;

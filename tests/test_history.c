@@ -79,9 +79,7 @@ static void expect_slots(const char *expected)
     char *text;
 
     json_array_foreach(slots, i, slot)
-    {
         json_object_del(slot, "at");
-    }
     text = json_dumps(slots, JSON_SORT_KEYS | JSON_COMPACT);
     assert_string_equal(text, expected);
     free(text);

@@ -155,8 +155,7 @@ static bool matches(const json_t *answer, json_t *wanted, bool exact)
     const char *name;
     json_t *value;
 
-    json_object_foreach(wanted, name, value)
-    {
+    json_object_foreach(wanted, name, value) {
         const json_t *there = json_object_get(answer, name);
 
         if (!there || !(varies(value) || json_equal(there, value)))
@@ -268,7 +267,8 @@ static void check_file(carrier *carry, const char *path)
         fail_msg("%s: %s", path, why.text);
     begin();
     print_message("%s\n", path);
-    json_array_foreach(json_object_get(doc, "steps"), i, step) check_step(carry, step);
+    json_array_foreach(json_object_get(doc, "steps"), i, step)
+        check_step(carry, step);
     json_decref(doc);
 }
 

@@ -36,8 +36,7 @@ static void expect_rows(size_t expected, int64_t parked, const char *other, int6
 
     assert_int_equal(queues_read(w, &rows), 0);
     assert_int_equal(json_array_size(rows), expected);
-    json_array_foreach(rows, i, row)
-    {
+    json_array_foreach(rows, i, row) {
         assert_int_equal(answer_int(row, "waiting"), 1);
         assert_int_equal(answer_int(row, "parked"),
                          strcmp(answer_text(row, "name"), other) ? parked : other_parked);

@@ -25,13 +25,9 @@ static int64_t sum(const json_t *value)
     size_t i;
 
     json_object_foreach((json_t *)value, name, member)
-    {
         n += sum(member);
-    }
     json_array_foreach(value, i, member)
-    {
         n += answer_int_at(member, 1);
-    }
     return n;
 }
 
@@ -41,8 +37,7 @@ static int64_t count_of(struct stage *s, const char *name, bool of_limit, const 
     int64_t n = 0;
     size_t i;
 
-    json_array_foreach(json_object_get(history, "slots"), i, slot)
-    {
+    json_array_foreach(json_object_get(history, "slots"), i, slot) {
         char *rest = textf("%s", path);
         json_t *value = slot;
 
@@ -81,8 +76,7 @@ static int64_t sum_wasted_now(struct stage *s, const char *limit, const char *re
     int64_t n = 0;
     size_t i;
 
-    json_array_foreach(json_object_get(history, "wasted_now"), i, loss)
-    {
+    json_array_foreach(json_object_get(history, "wasted_now"), i, loss) {
         const char *why = json_string_value(json_array_get(loss, 1));
 
         n += why && strcmp(why, reason) == 0 ? answer_int_at(loss, 2) : 0;

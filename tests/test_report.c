@@ -59,8 +59,7 @@ static void expect_verdict(const char *expected)
 
     look();
     snprintf(said, sizeof said, "%s", answer_text(report, "verdict"));
-    json_object_foreach(json_object_get(report, "holds"), hold, count)
-    {
+    json_object_foreach(json_object_get(report, "holds"), hold, count) {
         if (json_integer_value(count) == 0)
             continue;
         snprintf(said + strlen(said), sizeof said - strlen(said), "%s%s %lld", comma, hold,
@@ -285,10 +284,8 @@ static void expect_in_report(const char *type, const char *expected)
 
     look();
     json_array_foreach(json_object_get(report, "constraints"), i, row)
-    {
         if (strcmp(answer_text(row, "type"), type) == 0)
             expect_sentence("report", json_object_get(row, "waits_for"), expected);
-    }
 }
 
 static void expect_in_why(const char *id, const char *expected)

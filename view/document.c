@@ -10,9 +10,7 @@ json_t *document_list(const json_t *answers, const struct member *members)
     size_t i;
 
     json_array_foreach(answers, i, row)
-    {
         json_array_append_new(list, document_make(row, members));
-    }
     return list;
 }
 
@@ -59,10 +57,8 @@ json_t *document_rows(json_t *by_key, int (*order)(const void *a, const void *b)
     size_t count = 0;
 
     json_object_foreach(by_key, key, value)
-    {
         if (values)
             values[count++] = value;
-    }
     if (values)
         qsort(values, count, sizeof *values, order);
     for (size_t i = 0; i < count; i++)

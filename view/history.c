@@ -13,9 +13,7 @@ static void make_firsts(json_t *list)
     size_t i;
 
     json_array_foreach(list, i, row)
-    {
         json_array_set_new(row, 0, json_seconds(answer_int_at(row, 0)));
-    }
 }
 
 int view_history(struct weir *w, const struct history_call *call, json_t **doc)
@@ -30,9 +28,7 @@ int view_history(struct weir *w, const struct history_call *call, json_t **doc)
     make_time(*doc, "step");
     json_object_del(*doc, "partitions");
     json_array_foreach(json_object_get(*doc, "slots"), i, slot)
-    {
         make_time(slot, "at");
-    }
     make_firsts(json_object_get(*doc, "starts_now"));
     make_firsts(json_object_get(*doc, "wasted_now"));
     return 0;

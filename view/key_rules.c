@@ -44,8 +44,7 @@ int view_key_rules(struct weir *w, const char *limit, json_t **doc, int64_t *now
     int status = key_rules_read(w, limit, NULL, &rows, now_us, &count);
 
     *doc = NULL;
-    json_object_foreach(rows, key, row)
-    {
+    json_object_foreach(rows, key, row) {
         const char *shown = answer_text(row, "shown");
         json_t *one = row_document(row);
 

@@ -25,9 +25,7 @@ json_t *paused_keys_document(const json_t *rows)
     const char *name;
 
     json_object_foreach((json_t *)rows, name, row)
-    {
         json_object_set_new(docs, name, document_make(row, members));
-    }
     return document_rows(docs, by_name);
 }
 

@@ -66,9 +66,7 @@ static json_t *rate_keys_document(const char *limit, const json_t *answer, const
     size_t i;
 
     json_array_foreach(json_object_get(answer, "keys"), i, row)
-    {
         json_object_set_new(keys, answer_text(row, "key"), row_document(limit, row, answer, asked));
-    }
     return json_pack("{s:o, s:o, s:I, s:I, s:b, s:o, s:o, s:I}", "name", text_word(limit), "by",
                      text_word(answer_text(answer, "by")), "parked", (json_int_t)answer_int(answer, "parked"),
                      "key_count", (json_int_t)answer_int(answer, "key_count"), "sample",

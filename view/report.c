@@ -255,8 +255,7 @@ static void judge_stopped(struct report *r)
     const char *queue;
     json_t *wrong;
 
-    json_object_foreach(r->status->stopped, queue, wrong)
-    {
+    json_object_foreach(r->status->stopped, queue, wrong) {
         char name[160];
 
         snprintf(name, sizeof name, "queue %.128s", queue);
@@ -465,10 +464,8 @@ static json_t *checks_in_order(const json_t *checks)
 
     for (int wrong = 1; wrong >= 0; wrong--)
         json_array_foreach((json_t *)checks, i, check)
-        {
             if (is_wrong(check) == wrong)
                 json_array_append(in_order, check);
-        }
     return in_order;
 }
 

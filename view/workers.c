@@ -31,9 +31,7 @@ static json_t *words(const json_t *list)
     size_t i;
 
     json_array_foreach((json_t *)list, i, word)
-    {
         json_array_append_new(words, text_word(json_string_value(word) ? json_string_value(word) : ""));
-    }
     return words;
 }
 

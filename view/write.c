@@ -57,15 +57,11 @@ static bool has_body(const json_t *value)
     if (json_is_string(json_object_get(value, VIEW_BODY)))
         return true;
     json_object_foreach((json_t *)value, name, inner)
-    {
         if (has_body(inner))
             return true;
-    }
     json_array_foreach(value, i, inner)
-    {
         if (has_body(inner))
             return true;
-    }
     return false;
 }
 
@@ -103,8 +99,7 @@ static bool put_object(FILE *to, const json_t *object, enum view_bodies bodies)
     json_t *value;
     bool done = putc('{', to) != EOF;
 
-    json_object_foreach((json_t *)object, name, value)
-    {
+    json_object_foreach((json_t *)object, name, value) {
         fputs(between, to);
         between = ",";
         if (json_is_string(value) && (strcmp(name, VIEW_BODY) == 0 || strcmp(name, VIEW_RESULT) == 0))
@@ -123,8 +118,7 @@ static bool put_array(FILE *to, const json_t *array, enum view_bodies bodies)
     bool done = putc('[', to) != EOF;
     size_t i;
 
-    json_array_foreach(array, i, value)
-    {
+    json_array_foreach(array, i, value) {
         fputs(between, to);
         between = ",";
         done = done && view_write(to, value, bodies);

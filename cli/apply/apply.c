@@ -13,8 +13,7 @@ static void print_changes(struct cli *cli, const json_t *changes, bool dry)
     const json_t *row;
     char phrase[PHRASE_SIZE];
 
-    json_array_foreach((json_t *)changes, i, row)
-    {
+    json_array_foreach((json_t *)changes, i, row) {
         const char *value = json_string_value(json_object_get(row, "value")),
                    *was = json_string_value(json_object_get(row, "was"));
 

@@ -156,13 +156,10 @@ int apply_check(const struct applying *a)
     size_t k;
 
     json_array_foreach(a->changes, k, value)
-    {
         if (check_change(a, value) < 0)
             return a->cli->error.status;
-    }
     for (size_t i = 0; i < 2; i++)
-        json_object_foreach((json_t *)states[i], section, value)
-        {
+        json_object_foreach((json_t *)states[i], section, value) {
             bool limit = section_is(section, "limit") && i == 0;
 
             if (limit && !json_object_get(value, "rules") && !json_object_get(a->have, section))

@@ -22,10 +22,8 @@ static const json_t *find_entry(const json_t *list, const char *key)
     size_t i;
 
     json_array_foreach((json_t *)list, i, entry)
-    {
         if (strcmp(key_of(entry), key) == 0)
             return entry;
-    }
     return NULL;
 }
 
@@ -47,18 +45,15 @@ static void compare_lists(struct applying *a, const char *section, const char *n
     const json_t *entry;
     size_t i;
 
-    json_array_foreach((json_t *)want, i, entry)
-    {
+    json_array_foreach((json_t *)want, i, entry) {
         const json_t *there = find_entry(have, key_of(entry));
 
         if (differs(a, name, entry, there))
             add_change(a, section, name, entry, there);
     }
     json_array_foreach((json_t *)have, i, entry)
-    {
         if (a->prune && strcmp(name, "weight") == 0 && !find_entry(want, key_of(entry)))
             add_change(a, section, name, NULL, entry);
-    }
 }
 
 /* A schedule is replaced as a whole, so what it no longer has is a change too; of others only what stands in the file, or what is pruned. */
@@ -69,8 +64,7 @@ static void compare_section(struct applying *a, const char *section, const json_
     json_t *value, *was;
     const char *name;
 
-    json_object_foreach((json_t *)want, name, value)
-    {
+    json_object_foreach((json_t *)want, name, value) {
         was = json_object_get(have, name);
         was = !was && section_is(section, "type") && strcmp(name, "cost") == 0 ? one : was;
         if (json_is_array(value))
@@ -78,8 +72,7 @@ static void compare_section(struct applying *a, const char *section, const json_
         else if (differs(a, name, value, was))
             add_change(a, section, name, value, was);
     }
-    json_object_foreach((json_t *)have, name, was)
-    {
+    json_object_foreach((json_t *)have, name, was) {
         if (!whole || json_object_get(want, name) || strncmp(name, "pause", 5) == 0 ||
             (strcmp(name, "cost") == 0 && json_equal(was, one)))
             continue;
@@ -97,12 +90,8 @@ void apply_compare(struct applying *a)
     json_t *value;
 
     json_object_foreach(a->want, section, value)
-    {
         compare_section(a, section, value, json_object_get(a->have, section));
-    }
     json_object_foreach(a->have, section, value)
-    {
         if (a->prune && !json_object_get(a->want, section))
             compare_section(a, section, NULL, value);
-    }
 }

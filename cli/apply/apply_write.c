@@ -143,11 +143,9 @@ int apply_write(struct applying *a)
 
     for (int phase = 0; phase < PHASES; phase++)
         json_array_foreach(a->changes, i, row)
-        {
             if (write_row(a, row, (enum phase)phase) < 0)
                 return error_set(&a->cli->error, a->w->error.status,
                                  "%.400s; what is changed stays, and a second run makes what is left",
                                  a->w->error.text);
-        }
     return 0;
 }

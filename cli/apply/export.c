@@ -31,9 +31,7 @@ static void print_section(struct cli *cli, const char *section, const json_t *va
         if (json_is_string(value))
             print_value(cli, section, f->name, json_string_value(value));
         json_array_foreach(value, i, entry)
-        {
             print_value(cli, section, f->name, json_string_value(entry));
-        }
     }
     if (!cli->json)
         output("\n");
@@ -61,10 +59,8 @@ static int run_export(struct cli *cli, int argc, char **argv)
         return status;
     names = calloc(json_object_size(state) + 1, sizeof *names);
     json_object_foreach(state, section, value)
-    {
         if (names)
             names[count++] = section;
-    }
     if (names)
         qsort(names, count, sizeof *names, by_name);
     for (size_t i = 0; i < count; i++)

@@ -294,11 +294,9 @@ static int check_key(const json_t *list, const char *text, struct error *e)
     size_t i;
 
     json_array_foreach((json_t *)list, i, entry)
-    {
         if (strcmp(strchr(json_string_value(entry), ' '), strchr(text, ' ')) == 0)
             return error_set(e, WEIR_EINPUT, "key%.100s stands in this section twice; leave one out",
                              strchr(text, ' '));
-    }
     return 0;
 }
 

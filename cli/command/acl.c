@@ -34,7 +34,9 @@ static bool has_word(const json_t *words, const char *word)
     const json_t *known;
     size_t i;
 
-    json_array_foreach(words, i, known) if (strcmp(json_string_value(known), word) == 0) return true;
+    json_array_foreach(words, i, known)
+        if (strcmp(json_string_value(known), word) == 0)
+            return true;
     return false;
 }
 

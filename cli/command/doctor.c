@@ -21,8 +21,7 @@ static size_t print_checks(const json_t *checks, enum doctor_state state)
     size_t count = 0, i;
     json_t *check;
 
-    json_array_foreach(checks, i, check)
-    {
+    json_array_foreach(checks, i, check) {
         const char *todo = answer_text(check, "do");
 
         if (!is_in(check, state))

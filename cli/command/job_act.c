@@ -75,8 +75,7 @@ static void print_states(const json_t *states, const char *member)
     json_t *counts;
     char number[32];
 
-    json_object_foreach((json_t *)states, state, counts)
-    {
+    json_object_foreach((json_t *)states, state, counts) {
         int64_t n = answer_int(counts, member);
 
         if (n > 0) {

@@ -159,8 +159,7 @@ static void put_own_rules(FILE *to, const json_t *doc, int64_t now_us)
     char clock[PHRASE_SIZE];
     size_t i;
 
-    json_array_foreach(gates, i, gate)
-    {
+    json_array_foreach(gates, i, gate) {
         if (!json_is_true(json_object_get(gate, "own")) || strcmp(last, answer_text(gate, "limit_name")) == 0)
             continue;
         output_to(to, "%s%s has rules of its own for %s", *last ? "\n" : "key ", answer_text(doc, "key"),

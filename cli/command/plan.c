@@ -111,8 +111,7 @@ static json_t *different_points(const json_t *points)
     json_int_t before = 0;
     size_t i;
 
-    json_array_foreach(points, i, point)
-    {
+    json_array_foreach(points, i, point) {
         if (json_integer_value(json_object_get(point, "nth")) > before)
             json_array_append(different, point);
         before = json_integer_value(json_object_get(point, "nth"));

@@ -76,8 +76,7 @@ static void print_checks(const json_t *checks)
     json_t *check;
     size_t i;
 
-    json_array_foreach((json_t *)checks, i, check)
-    {
+    json_array_foreach((json_t *)checks, i, check) {
         bool wrong = strcmp(answer_text(check, "state"), "wrong") == 0;
         const char *todo = answer_text(check, "do");
 

@@ -59,8 +59,7 @@ static void print_waits(const json_t *types, bool unserved, int64_t now_us)
     const char *name;
     json_t *type;
 
-    json_object_foreach((json_t *)types, name, type)
-    {
+    json_object_foreach((json_t *)types, name, type) {
         const json_t *waits_for = json_object_get(type, "waits_for"),
                      *until = json_object_get(waits_for, "until");
 

@@ -241,8 +241,7 @@ static void print_backs(const json_t *backs)
 
     if (json_object_size(backs) > 0)
         putchar('\n');
-    json_object_foreach((json_t *)backs, why, slots)
-    {
+    json_object_foreach((json_t *)backs, why, slots) {
         output("%s%s %s", before, grouped((uint64_t)json_integer_value(slots), count), worded(why, words));
         before = ", ";
     }

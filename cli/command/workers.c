@@ -100,9 +100,7 @@ static int run_order(struct cli *cli, struct weir *w)
         return rc;
     rc = view_worker_orders(w, which, order, &ordered);
     json_array_foreach(ordered, i, worker)
-    {
         printed = printed ? printed : print_order(cli, worker);
-    }
     json_decref(ordered);
     if (rc < 0)
         return cli_failed(cli, w);

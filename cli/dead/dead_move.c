@@ -102,8 +102,7 @@ static void list_missing(const json_t *missing, char text[NAMES_SIZE])
     const char *id;
     json_t *ignored;
 
-    json_object_foreach((json_t *)missing, id, ignored)
-    {
+    json_object_foreach((json_t *)missing, id, ignored) {
         if (len + strlen(id) + sizeof ", " > NAMES_SIZE - sizeof " and 1000000 more")
             break;
         len += (size_t)snprintf(text + len, NAMES_SIZE - len, "%s%s", len ? ", " : "", id);

@@ -361,13 +361,9 @@ static bool make_cells(struct table *t, const json_t *rows, int64_t now_us)
     t->cells = calloc(t->rows * (size_t)t->count + 1, sizeof *t->cells);
     made = made && t->cells;
     json_array_foreach(made ? rows : NULL, i, row)
-    {
         make_row(t, to, "", row, now_us);
-    }
     json_object_foreach(made ? (json_t *)(uintptr_t)rows : NULL, name, row)
-    {
         make_row(t, to, name, row, now_us);
-    }
     made = made && !ferror(to);
     made = (!to || fclose(to) == 0) && made;
     if (made)

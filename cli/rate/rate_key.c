@@ -141,8 +141,7 @@ static int add_own(struct weir *w, const char *limit, const char *key, json_t *d
     int status = key_rules_read(w, limit, key, &rows, &now_us, &count);
 
     json_object_set_new(doc, "own", json_null());
-    json_object_foreach(rows, name, row)
-    {
+    json_object_foreach(rows, name, row) {
         json_object_set_new(doc, "own", key_rules_document(row));
     }
     json_decref(rows);

@@ -229,9 +229,7 @@ static json_int_t sum_of(const json_t *counts)
     json_int_t sum = 0;
 
     json_object_foreach((json_t *)counts, name, count)
-    {
         sum += json_integer_value(count);
-    }
     return sum;
 }
 
@@ -243,8 +241,7 @@ static void put_reasons(FILE *to, const json_t *counts, const char *what)
     json_t *n;
 
     output_to(to, ", %s %s", grouped((uint64_t)sum_of(counts), count), what);
-    json_object_foreach((json_t *)counts, name, n)
-    {
+    json_object_foreach((json_t *)counts, name, n) {
         if (json_integer_value(n) == 0)
             continue;
         output_to(to, "%s %s %s", between, count_text(counts, name, count), worded(name, words));
@@ -277,8 +274,7 @@ static void put_types(FILE *to, const json_t *doc)
     char waiting[32], parked[32], held[32], cost[32];
     json_t *type;
 
-    json_object_foreach(json_object_get(doc, "types"), name, type)
-    {
+    json_object_foreach(json_object_get(doc, "types"), name, type) {
         if (any)
             fputc('\n', to);
         output_to(to, "%s: %s waiting, %s parked", name, count_text(type, "waiting", waiting),

@@ -147,8 +147,7 @@ static double kept_of(const json_t *history)
     json_t *start;
     size_t i;
 
-    json_array_foreach(json_object_get(history, "starts_now"), i, start)
-    {
+    json_array_foreach(json_object_get(history, "starts_now"), i, start) {
         int64_t at_us = json_integer_value(json_array_get(start, 0));
 
         if (at_us > last_us - KEPT_US && at_us <= last_us)
@@ -164,9 +163,7 @@ void past_fill(struct past *past, const json_t *history)
     size_t i;
 
     json_array_foreach(json_object_get(history, "slots"), i, slot)
-    {
         add_slot(past, slot, last - answer_int(slot, "at") / minute);
-    }
     past->slots = history_sum(history);
     past->kept = kept_of(history);
 }

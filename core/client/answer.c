@@ -35,10 +35,8 @@ static bool narrow_members(json_t *object)
     json_t *value;
 
     json_object_foreach(object, name, value)
-    {
         if (!is_narrowed(value))
             return false;
-    }
     return true;
 }
 

@@ -246,10 +246,8 @@ int batch_read(struct weir *w, const char *name, struct batch *out)
         out->running = 0;
     }
     json_array_foreach(json_object_get(answer, "workers"), i, worker)
-    {
         if (!status)
             status = count_running(w, json_string_value(worker), out);
-    }
     json_decref(answer);
     return status;
 }

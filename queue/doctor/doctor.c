@@ -76,10 +76,8 @@ static void take_checks(const json_t *checks, struct doctor *out)
     size_t i;
 
     json_array_foreach((json_t *)checks, i, check)
-    {
         if (is_telling(check))
             out->no_memory |= json_array_append(out->checks, check) != 0;
-    }
 }
 
 static int glance_here(struct weir *w, struct doctor *out, bool *in_cluster)

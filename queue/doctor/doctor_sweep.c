@@ -94,10 +94,8 @@ static void tell_all(struct sweep *s, const json_t *found)
     json_t *finding;
 
     json_array_foreach(found, i, finding)
-    {
         if (json_is_object(finding))
             tell(s, finding);
-    }
 }
 
 static void report(struct sweep *s, const struct told *told)
@@ -105,8 +103,7 @@ static void report(struct sweep *s, const struct told *told)
     const char *key;
     json_t *finding;
 
-    json_object_foreach(told->by_text, key, finding)
-    {
+    json_object_foreach(told->by_text, key, finding) {
         const char *done = answer_text(finding, "done");
 
         doctor_add(s->d, answer_text(finding, "check"), state_of(finding),
@@ -114,11 +111,9 @@ static void report(struct sweep *s, const struct told *told)
                    done);
     }
     json_object_foreach(told->by_fault, key, finding)
-    {
         if (answer_int(finding, "count") > TOLD_MOST)
             doctor_add(s->d, answer_text(finding, "check"), state_of(finding), answer_text(finding, "todo"),
                        "and %" PRId64 " more like these", answer_int(finding, "count") - TOLD_MOST);
-    }
 }
 
 /* ---- The second look */
@@ -207,10 +202,8 @@ static void keep(struct sweep *s, json_t *list, const json_t *words)
     json_t *word;
 
     json_array_foreach(words, i, word)
-    {
         if (json_is_string(word))
             s->no_memory |= json_array_append(list, word) != 0;
-    }
 }
 
 static void add_sums(struct sweep *s, json_t *sums)
@@ -219,8 +212,7 @@ static void add_sums(struct sweep *s, json_t *sums)
     const char *type;
     json_t *found;
 
-    json_object_foreach(sums, type, found)
-    {
+    json_object_foreach(sums, type, found) {
         json_t *all = json_object_get(s->types, type);
 
         for (size_t i = 0; all && i < sizeof members / sizeof *members; i++) {
@@ -247,9 +239,7 @@ static int take_page(const json_t *page, void *arg)
     keep(s, s->suspects, json_object_get(page, "suspects"));
     keep(s, s->gates, json_object_get(page, "gates"));
     json_object_foreach(json_object_get(page, "strangers"), thing, gate)
-    {
         s->no_memory |= json_object_set_nocheck(s->strangers, thing, gate) != 0;
-    }
     tell_all(s, json_object_get(page, "found"));
     if (s->repair)
         add_sums(s, json_object_get(page, "sums"));
@@ -278,8 +268,7 @@ static void suspect_counters(struct sweep *s)
     const char *type;
     json_t *found;
 
-    json_object_foreach(s->types, type, found)
-    {
+    json_object_foreach(s->types, type, found) {
         const char *before = answer_text(found, "before");
         char text[600];
 
@@ -317,9 +306,7 @@ static int look_at_all(struct sweep *s)
     for (size_t i = 0; status == 0 && i < json_array_size(s->places); i++)
         status = look_at(s, json_string_value(json_array_get(s->places, i)));
     json_object_foreach(s->strangers, thing, gate)
-    {
         s->no_memory |= json_array_append_new(s->suspects, json_string_nocheck(thing)) != 0;
-    }
     if (status == 0)
         status = judge(s);
     if (!json_object_get(s->found.by_fault, "worker-unlisted"))

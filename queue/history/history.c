@@ -28,9 +28,7 @@ static void make_firsts(json_t *history, const char *member)
 
     make_list(history, member);
     json_array_foreach(json_object_get(history, member), i, row)
-    {
         json_array_set_new(row, 0, json_integer(answer_int_at(row, 0)));
-    }
 }
 
 static struct span text_at(const json_t *raw, size_t i)
@@ -210,9 +208,7 @@ static int64_t sum_of(const json_t *counts)
     int64_t sum = 0;
 
     json_object_foreach((json_t *)counts, name, count)
-    {
         sum += answer_int(counts, name);
-    }
     return sum;
 }
 
@@ -227,8 +223,7 @@ struct history_sum history_sum(const json_t *history)
     json_t *slot;
     size_t i;
 
-    json_array_foreach(json_object_get(history, "slots"), i, slot)
-    {
+    json_array_foreach(json_object_get(history, "slots"), i, slot) {
         const json_t *wasted = json_object_get(slot, "wasted");
 
         sum.granted += answer_int(slot, "granted");

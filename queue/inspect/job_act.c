@@ -48,8 +48,7 @@ static void add_states(struct acting *act, json_t *states)
     const char *state;
     json_t *counts;
 
-    json_object_foreach(states, state, counts)
-    {
+    json_object_foreach(states, state, counts) {
         if (!json_object_get(act->states, state))
             json_object_set_new(act->states, state, json_object());
         add_count(json_object_get(act->states, state), "jobs", counts);

@@ -78,8 +78,7 @@ static void read_gates(struct look *look)
     size_t i;
     int last;
 
-    json_array_foreach(gates, i, row)
-    {
+    json_array_foreach(gates, i, row) {
         bool fits = look->gate_count < GATES_MAX;
         const struct rule *rule =
             waits_gate(row, look->limits, answer_text(look->line, "key"), answer_int(look->line, "now"),
@@ -90,9 +89,7 @@ static void read_gates(struct look *look)
     }
     last = waits_last(gates);
     json_array_foreach(gates, i, row)
-    {
         json_object_set_new(row, "holds_it", json_boolean((int)i == last));
-    }
     if (json_is_array(gates))
         json_object_set(look->why, "gates", gates);
     look->last = last < 0 ? NULL : json_array_get(gates, (size_t)last);

@@ -103,8 +103,7 @@ static int take_page(const json_t *page, void *arg)
     r->now_us = answer_int(page, "now");
     r->count = answer_int(page, "count");
     r->missing = *answer_text(page, "missing");
-    json_array_foreach(json_object_get(page, "keys"), i, row)
-    {
+    json_array_foreach(json_object_get(page, "keys"), i, row) {
         json_object_set_new(row, "by", json_string(answer_text(page, "by")));
         json_object_set(r->keys, answer_text(row, "key"), row);
     }

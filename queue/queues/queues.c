@@ -240,8 +240,7 @@ static int count_page(struct weir *w, json_t *rows, size_t *done)
     for (i = first; i < json_array_size(rows) && i < first + QUEUES_MOST; i++)
         args_add(&a, answer_text(json_array_get(rows, i), "name"));
     status = client_ask(w, "queue_rows", &a, &answer);
-    json_array_foreach(json_object_get(answer, "rows"), i, counts)
-    {
+    json_array_foreach(json_object_get(answer, "rows"), i, counts) {
         json_t *row = json_array_get(rows, first + i);
 
         json_object_update(row, counts);
@@ -269,9 +268,7 @@ static int take_names(const json_t *page, void *arg)
     int rc = 0;
 
     json_object_foreach(workers, id, place)
-    {
         rc |= json_object_set(all->workers, id, json_array_get(raw, (size_t)json_integer_value(place)));
-    }
     if (json_object_size(json_object_get(page, "queues")) > 0)
         rc |= json_object_update(all->queues, json_object_get(page, "queues"));
     return rc < 0 ? WEIR_EINTERNAL : 0;
@@ -283,8 +280,7 @@ static json_t *group_workers(json_t *workers)
     json_t *groups = json_object(), *text, *group;
     const char *id;
 
-    json_object_foreach(workers, id, text)
-    {
+    json_object_foreach(workers, id, text) {
         const char *words = json_string_value(text) ? json_string_value(text) : "[]";
 
         group = json_object_get(groups, words);
@@ -304,10 +300,8 @@ static int64_t count_workers(json_t *groups, const char *queue)
     json_t *group;
 
     json_object_foreach(groups, words, group)
-    {
         if (status_is_served(json_array_get(group, 0), queue))
             count += answer_int_at(group, 1);
-    }
     return count;
 }
 
@@ -324,10 +318,8 @@ static json_t *make_rows(const struct listing *all)
     size_t count = 0;
 
     json_object_foreach(all->queues, name, value)
-    {
         if (names)
             names[count++] = name;
-    }
     if (names)
         qsort(names, count, sizeof *names, by_name);
     for (size_t i = 0; i < count; i++)

@@ -77,8 +77,7 @@ static int set_starts(json_t *jobs, const struct limits *limits, const struct li
     json_t *job;
     size_t i;
 
-    json_array_foreach(jobs, i, job)
-    {
+    json_array_foreach(jobs, i, job) {
         int64_t start_us = GATE_NEVER, opens_us = answer_int(job, "opens_at");
 
         if (status == 0)
@@ -119,8 +118,7 @@ int coming_ask(struct weir *w, int64_t now_us, const struct limits *limits, cons
         json_decref(*jobs);
         *jobs = json_array();
     }
-    json_array_foreach(*jobs, i, job)
-    {
+    json_array_foreach(*jobs, i, job) {
         json_object_set_new(job, "place", json_integer(answer_int(job, "place")));
         json_object_set_new(job, "of", json_integer(answer_int(job, "of")));
     }

@@ -19,8 +19,7 @@ static int add_seen(json_t *root, const json_t *page)
     const char *name;
     int rc = 0;
 
-    json_object_foreach(json_object_get(page, "seen"), name, queues)
-    {
+    json_object_foreach(json_object_get(page, "seen"), name, queues) {
         json_t *known = json_object_get(seen, name);
 
         rc |= known ? json_object_update(known, queues) : json_object_set(seen, name, queues);
@@ -36,10 +35,8 @@ static int add_first(json_t *root, const json_t *page)
     int rc = 0;
 
     json_object_foreach(json_object_get(page, "first"), name, at)
-    {
         if (json_integer_value(at) < answer_int_or(first, name, INT64_MAX))
             rc |= json_object_set(first, name, at);
-    }
     return rc;
 }
 
@@ -64,8 +61,7 @@ static void read_workers(struct status_answer *a, const json_t *page)
     json_t *worker, *info, *text;
     const char *id;
 
-    json_object_foreach(json_object_get(page, "workers"), id, worker)
-    {
+    json_object_foreach(json_object_get(page, "workers"), id, worker) {
         text = json_array_get(raw, (size_t)answer_int(worker, "info"));
         info = text ? answer_parse(json_string_value(text), json_string_length(text)) : NULL;
         text = json_array_get(raw, (size_t)answer_int_or(worker, "types", -1));

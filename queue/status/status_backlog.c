@@ -28,8 +28,7 @@ static struct sample sample_queues(const json_t *seen, int64_t usual)
     const char *queue;
     json_t *place;
 
-    json_object_foreach((json_t *)seen, queue, place)
-    {
+    json_object_foreach((json_t *)seen, queue, place) {
         int64_t jobs = count(place, "jobs"), named = count(place, "named");
 
         if (!json_is_object(place))
@@ -110,10 +109,8 @@ static void add_places(struct places *places, const json_t *queues)
     json_t *value;
 
     json_object_foreach((json_t *)queues, queue, value)
-    {
         if (!json_is_integer(value) || json_integer_value(value) > 0)
             add_place(places, queue);
-    }
 }
 
 /* Where none of those that wait is among the first of a queue, they may stand in any. */

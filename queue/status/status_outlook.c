@@ -55,8 +55,7 @@ static bool give_reasons(const json_t *root, struct limits *limits)
     const char *name;
     json_t *reason;
 
-    json_object_foreach(json_object_get(root, "reasons"), name, reason)
-    {
+    json_object_foreach(json_object_get(root, "reasons"), name, reason) {
         struct limit *limit = (struct limit *)limits_find(limits, name);
 
         if (limit && !limit->reason && !(limit->reason = strdup(json_string_value(reason))))
@@ -91,9 +90,7 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
         s->types[i].limited = type->limit_count > 0;
     }
     json_object_foreach((json_t *)asleep, name, n)
-    {
         limits->asleep += json_integer_value(n);
-    }
     return rc == 0 ? limits_note_holds(limits, e) : rc;
 }
 

@@ -20,10 +20,8 @@ static bool names_cost(const json_t *seen)
     json_t *names;
 
     json_object_foreach((json_t *)seen, queue, names)
-    {
         if (json_is_object(names))
             return true;
-    }
     return false;
 }
 
@@ -52,10 +50,8 @@ static bool is_in_pause(const struct sights *s, const json_t *seen)
     if (s->unread || json_object_size(s->paused) == 0)
         return s->unread;
     json_object_foreach((json_t *)seen, queue, names)
-    {
         if (json_object_get(s->paused, queue))
             return true;
-    }
     return false;
 }
 
@@ -67,9 +63,7 @@ static int64_t jobs_seen(const json_t *seen)
     int64_t jobs = 0;
 
     json_object_foreach((json_t *)seen, queue, place)
-    {
         jobs += json_is_object(place) ? answer_int(place, "jobs") : json_integer_value(place);
-    }
     return jobs;
 }
 
@@ -95,8 +89,7 @@ static json_t *patterns_of(const json_t *words)
     json_t *patterns = NULL, *word;
     size_t i;
 
-    json_array_foreach((json_t *)words, i, word)
-    {
+    json_array_foreach((json_t *)words, i, word) {
         if (!json_is_string(word) || !pattern_is(json_string_value(word)))
             continue;
         patterns = patterns ? patterns : json_array();
@@ -143,8 +136,7 @@ static bool add_pushed(struct status *s, const json_t *seen)
     if (!types)
         return false;
     s->types = types;
-    json_object_foreach((json_t *)seen, name, queues)
-    {
+    json_object_foreach((json_t *)seen, name, queues) {
         struct type_status *t = &types[s->type_count];
 
         if (strlen(name) >= sizeof t->name || bsearch(name, types, known, sizeof *types, by_name))
@@ -168,9 +160,7 @@ static bool read_types(struct status *s, const json_t *root)
     if (!s->types)
         return false;
     json_object_foreach(rows, name, row)
-    {
         status_type_read(&s->types[s->type_count++], name, row, s->now_us);
-    }
     qsort(s->types, s->type_count, sizeof *s->types, by_name);
     if (!add_pushed(s, sights.seen))
         return false;
@@ -197,17 +187,14 @@ int status_rows_read(struct status *s, const json_t *root, struct error *e)
     s->paused_key_count = answer_int(root, "paused_key_count");
     s->stopped = json_incref(json_object_get(root, "stopped"));
     s->claimed_us = answer_int(root, "claimed");
-    json_object_foreach(queues, name, row)
-    {
+    json_object_foreach(queues, name, row) {
         copy(s->queues[s->queue_count].name, sizeof s->queues->name, name);
         s->queues[s->queue_count].oldest_us = UNIT_US * answer_int(json_object_get(root, "oldest"), name);
         s->queues[s->queue_count].paused_us = answer_int(json_object_get(root, "paused"), name);
         s->queues[s->queue_count++].waiting = json_integer_value(row);
     }
     json_object_foreach(workers, name, row)
-    {
         read_worker(&s->workers[s->worker_count++], name, row, s->now_us);
-    }
     qsort(s->queues, s->queue_count, sizeof *s->queues, by_name);
     qsort(s->workers, s->worker_count, sizeof *s->workers, by_name);
     return read_types(s, root) ? 0 : error_no_memory(e, "status");

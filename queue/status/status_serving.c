@@ -86,10 +86,8 @@ static bool are_taken(const struct taker *takers, size_t count, size_t type, con
     json_t *value;
 
     json_object_foreach((json_t *)queues, queue, value)
-    {
         if (!is_taken(takers, count, type, queue))
             return false;
-    }
     return true;
 }
 
@@ -128,8 +126,7 @@ int status_read_serving(struct status *s, const json_t *root, const struct statu
     size_t count = 0;
     const char *id;
 
-    json_object_foreach(workers, id, worker)
-    {
+    json_object_foreach(workers, id, worker) {
         const json_t *info = json_object_get(worker, "info");
 
         if (!done || !json_is_object(info) || answer_int(worker, "until") <= s->now_us)

@@ -53,8 +53,7 @@ void put_spark(struct page *p, const json_t *history, int slots, double most)
     size_t i;
 
     slots = slots > HISTORY_MINUTES ? HISTORY_MINUTES : slots;
-    json_array_foreach(json_object_get(history, "slots"), i, slot)
-    {
+    json_array_foreach(json_object_get(history, "slots"), i, slot) {
         int at = place_of(history, slot, slots);
 
         if (at >= 0 && at < slots)
@@ -121,8 +120,7 @@ void put_outcomes(struct page *p, const json_t *history, int most_slots, double 
 
     for (i = 0; i < OUTCOMES; i++)
         parts[i] = (struct part){outcome_classes[i], 0, outcomes[i]};
-    json_array_foreach(json_object_get(history, "slots"), i, slot)
-    {
+    json_array_foreach(json_object_get(history, "slots"), i, slot) {
         top = ends_of(slot) > top ? ends_of(slot) : top;
         for (size_t k = 0; k < OUTCOMES; k++)
             parts[k].count += answer_int(slot, outcomes[k]);
@@ -137,10 +135,8 @@ void put_outcomes(struct page *p, const json_t *history, int most_slots, double 
          "aria-hidden=\"true\">",
          top, slots * WIDE, TALL);
     json_array_foreach(json_object_get(history, "slots"), i, slot)
-    {
         if (place_of(history, slot, slots) >= 0)
             put_column(p, slot, place_of(history, slot, slots), top);
-    }
     put_most(p, per_slot(history, most), top, slots);
     html(p->h, "</svg><span class=\"scale\"><span>");
     put_span(p, slots * answer_int_or(history, "step", 60000000));
@@ -160,8 +156,7 @@ static json_t *sum_slots(json_t *const *histories, size_t count, int slots)
 
     for (size_t i = 0; i < count; i++) {
         newest_us = histories[i] ? answer_int(histories[i], "now") : newest_us;
-        json_array_foreach(json_object_get(histories[i], "slots"), k, slot)
-        {
+        json_array_foreach(json_object_get(histories[i], "slots"), k, slot) {
             int at = place_of(histories[i], slot, slots);
 
             for (size_t n = 0; at >= 0 && at < slots && n < OUTCOMES; n++)
@@ -206,8 +201,7 @@ static void add_bins(struct histogram *sum, const json_t *bins)
     json_t *bin;
     size_t i;
 
-    json_array_foreach(bins, i, bin)
-    {
+    json_array_foreach(bins, i, bin) {
         int64_t upper = answer_int_at(bin, 0), n = answer_int_at(bin, 1);
         int power = 0;
 
@@ -226,16 +220,14 @@ static struct histogram sum_of(const json_t *history, const char *member, const 
     const char *name;
     size_t i;
 
-    json_array_foreach(json_object_get(history, "slots"), i, slot)
-    {
+    json_array_foreach(json_object_get(history, "slots"), i, slot) {
         json_t *of = json_object_get(slot, member);
 
         if (json_is_array(of)) {
             add_bins(&sum, of);
             continue;
         }
-        json_object_foreach(of, name, bins)
-        {
+        json_object_foreach(of, name, bins) {
             if (!held || strcmp(name, held) == 0)
                 add_bins(&sum, bins);
         }

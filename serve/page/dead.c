@@ -185,9 +185,7 @@ static int write_groups(struct page *p, const struct dead_filter *filter, size_t
         put_table(p, status > 0 ? "By reason, of the oldest" : "By reason",
                   of ? "#Jobs|Type|Reason|#First|#Last|!Actions" : "#Jobs|Type|Reason|#First|#Last");
         json_array_foreach(rows, i, row)
-        {
             write_group(p, row, of);
-        }
         put_table_end(p);
     }
     json_decref(rows);

@@ -172,10 +172,8 @@ static bool is_shown(const json_t *rows, const json_t *paused)
     size_t i;
 
     json_array_foreach((json_t *)rows, i, row)
-    {
         if (strcmp(json_text_of(row, "key"), json_text_of(paused, "key")) == 0)
             return true;
-    }
     return false;
 }
 
@@ -202,8 +200,7 @@ static void write_paused(struct page *p, const struct keys *keys, const json_t *
     json_t *row;
     size_t i;
 
-    json_array_foreach((json_t *)paused, i, row)
-    {
+    json_array_foreach((json_t *)paused, i, row) {
         if (is_shown(json_object_get(doc, "longest"), row))
             continue;
         if (!any)

@@ -106,10 +106,8 @@ static void note_report(struct page *p)
     else if (strcmp(verdict, "flowing") != 0 && strcmp(verdict, "idle") != 0)
         note_verdict(p, report);
     json_array_foreach(json_object_get(report, "checks"), i, check)
-    {
         html(p->h, "<li class=\"%s\"><b>%s</b>: %s</li>", answer_text(check, "state"),
              answer_text(check, "name"), answer_text(check, "text"));
-    }
 }
 
 static void write_notes(struct page *p, const struct status *s)

@@ -27,9 +27,7 @@ static int64_t count_of(const json_t *checks, const char *state)
     size_t i;
 
     json_array_foreach(checks, i, check)
-    {
         count += strcmp(json_text_of(check, "state"), state) == 0;
-    }
     return count;
 }
 
@@ -55,10 +53,8 @@ static void write_checks(struct page *p, const json_t *checks)
     put_table(p, "", "State|Check|Found|Do");
     for (size_t state = 0; state < sizeof order / sizeof *order; state++)
         json_array_foreach(checks, i, check)
-        {
             if (strcmp(json_text_of(check, "state"), order[state]) == 0)
                 write_check(p, check);
-        }
     put_table_end(p);
 }
 

@@ -51,8 +51,7 @@ static void read_starts(struct ribbon *r)
     json_t *start;
     size_t i;
 
-    json_array_foreach(json_object_get(r->history, "starts_now"), i, start)
-    {
+    json_array_foreach(json_object_get(r->history, "starts_now"), i, start) {
         int64_t bin = (answer_int_at(start, 0) - (r->now_us - PAST_US)) / BIN_US;
 
         if (answer_int_at(start, 0) >= r->now_us - PAST_US && bin < BINS)
@@ -94,8 +93,7 @@ static int64_t wasted(const struct ribbon *r, const struct reason *reason, int64
     size_t i;
 
     *most = 1;
-    json_array_foreach(json_object_get(r->history, "wasted_now"), i, loss)
-    {
+    json_array_foreach(json_object_get(r->history, "wasted_now"), i, loss) {
         *most = answer_int_at(loss, 2) > *most ? answer_int_at(loss, 2) : *most;
         sum += is_for(loss, reason) ? answer_int_at(loss, 2) : 0;
     }
@@ -193,10 +191,8 @@ static void write_starts(struct page *p, const struct ribbon *r)
         html(p->h, "<path class=\"set\" d=\"M0 %dH%d\"/>", HEIGHT - (int)(set / (double)most * (HEIGHT - 4)),
              WIDTH);
     json_array_foreach((json_t *)r->next, k, job)
-    {
         if (json_object_get(job, "start"))
             put_mark(p, r, "next", answer_int(job, "start"));
-    }
     end_lane(p, r);
 }
 
@@ -210,8 +206,7 @@ static void write_wasted(struct page *p, const struct ribbon *r, const struct re
     if (wasted(r, reason, &most) == 0)
         return;
     begin_lane(p, reason->lane);
-    json_array_foreach(json_object_get(r->history, "wasted_now"), i, loss)
-    {
+    json_array_foreach(json_object_get(r->history, "wasted_now"), i, loss) {
         int x = x_of(r, answer_int_at(loss, 0)),
             height = 10 + (int)(answer_int_at(loss, 2) * (HEIGHT - 14) / most);
 

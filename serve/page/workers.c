@@ -17,9 +17,7 @@ static void write_words(struct page *p, const char *label, int64_t others, const
     if (others > 0)
         html(p->h, "%n%r", others, json_array_size(words) ? ", " : "");
     json_array_foreach((json_t *)words, i, word)
-    {
         html(p->h, "%r<bdi>%t</bdi>", i ? ", " : "", json_string_value(word) ? json_string_value(word) : "");
-    }
     html(p->h, "</span></td>");
 }
 

@@ -39,8 +39,7 @@ static void check_fields(json_t *fields)
     json_t *value;
 
     must_hold(!fields || json_object_size(fields) <= FIELDS_MOST);
-    json_object_foreach(fields, name, value)
-    {
+    json_object_foreach(fields, name, value) {
         must_hold(json_is_string(value));
         must_hold(strlen(json_string_value(value)) == json_string_length(value));
     }
