@@ -1,6 +1,5 @@
 /* Random rules of gcra, for tests of all that reads or keeps rules. */
-#ifndef TESTS_RANDOM_RULE_H
-#define TESTS_RANDOM_RULE_H
+#pragma once
 
 #include <string.h>
 
@@ -111,5 +110,3 @@ static inline struct rule random_any_rule(uint64_t *random)
         strcpy(r.by, "args.customer");
     return r;
 }
-
-#endif

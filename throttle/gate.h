@@ -3,8 +3,7 @@
  *
  * Times are whole microseconds. A gate never looks at a clock: whoever asks says when. The starts of one gate
  * never go back: after a take at s, gate_start answers s or later. */
-#ifndef THROTTLE_GATE_H
-#define THROTTLE_GATE_H
+#pragma once
 
 #include "throttle/rule.h"
 
@@ -58,5 +57,3 @@ WEIR_CHECKED int gates_take(struct gate *gates, size_t count, int64_t s_us, int6
  * that holds now, and puts right what loading there puts right: a clock that stepped back, another rule.
  * WEIR_EINPUT: it is no state that this version reads, g is then closed for a period. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int gate_read(struct gate *g, const char *state, int64_t now_us, struct error *e);
-
-#endif

@@ -37,8 +37,7 @@
  *
  * A blank joins the rules of a limit. A rule keeps its place, and so its gates, when others go: "-" stands for one that is gone before
  * it. Marks may follow: pause:UNTIL_US/SET_AT_US and weights:1. */
-#ifndef THROTTLE_RULE_H
-#define THROTTLE_RULE_H
+#pragma once
 
 #include "core/duration.h"
 #include "core/error.h"
@@ -82,5 +81,3 @@ WEIR_CHECKED int rule_set_read(const char *stored, struct rule_set *set, struct 
 const struct rule *rule_set_at(const struct rule_set *set, int64_t place);
 /* Returns the path of its keyed rules; "": none is keyed. */
 const char *rule_set_path(const struct rule_set *set);
-
-#endif

@@ -1,6 +1,5 @@
 /* Numbers, counts and times as people read them; each returns out. Times are local, or UTC with --utc. */
-#ifndef VIEW_FORMAT_H
-#define VIEW_FORMAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void format_time(int64_t us, char out[40]);
  * "2026-11-24", when that day begins, and "09:00", which is the next one. false: why says that clocks never show it, and
  * what to write instead; or it is "", and the text is no time. */
 bool format_read_time(const char *text, int64_t now_us, int64_t *us, char why[PHRASE_SIZE]);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the tables of weir top have in common: what stands in a cell, and how rows are ordered. */
-#ifndef CLI_TOP_CELLS_H
-#define CLI_TOP_CELLS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ void cell_put_name(const struct frame *f, const void *row, struct cell_text *cel
 int by_name(const void *a, const void *b);
 /* What is not known comes last where the least is first. */
 int by_time(int64_t a, int64_t b);
-
-#endif

@@ -1,6 +1,5 @@
 /* What pages are made of: values of the query, times, links, bars, forms. Times are microseconds since 1970. */
-#ifndef SERVE_PAGE_PARTS_H
-#define SERVE_PAGE_PARTS_H
+#pragma once
 
 #include "serve/page/pages.h"
 #include "view/waits.h"
@@ -123,5 +122,3 @@ void put_filter(struct page *p, const char *path, const char *label, const char 
 /* Links to the pages before and behind the one from which `from` of all is shown; name and value: what else stands in the
  * address. */
 void put_pager(struct page *p, const char *name, const char *value, int64_t from, int64_t shown, int64_t all);
-
-#endif

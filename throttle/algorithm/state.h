@@ -1,6 +1,5 @@
 /* What the algorithms work on: a rule, and the state of one gate. rule.h and gate.h have what is done with them. */
-#ifndef THROTTLE_ALGORITHM_STATE_H
-#define THROTTLE_ALGORITHM_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ struct gate {
     int former_count;
     int64_t till_us; /* of a former state: it is remembered until then at least */
 };
-
-#endif
