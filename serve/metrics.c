@@ -171,11 +171,11 @@ static void write_ages(struct metrics *m, const struct shown *s)
 
 static const char *what_it_waits_for(const json_t *waits)
 {
-    return json_object_get(waits, "paused_since") ? "pause"
-           : json_object_get(waits, "type")       ? "worker"
-           : json_object_get(waits, "executors")  ? "executor"
-           : json_object_get(waits, "by")         ? "key"
-                                                  : "gate";
+    return json_object_get(waits, "paused") && !json_object_get(waits, "gate") ? "pause"
+           : json_object_get(waits, "type")                                    ? "worker"
+           : json_object_get(waits, "executors")                               ? "executor"
+           : json_object_get(waits, "by")                                      ? "key"
+                                                                               : "gate";
 }
 
 static void write_wait(struct metrics *m, const struct type_status *t)

@@ -18,7 +18,7 @@ static void write_paused(struct metrics *m, const json_t *limits)
     metrics_family(m, "weir_limit_paused", "gauge", "1: the limit is paused.");
     json_array_foreach((json_t *)limits, i, limit)
         metrics_row(m, "weir_limit_paused", "limit", json_text_of(limit, "name"), NULL, NULL,
-                    json_is_number(json_object_get(limit, "paused_until")));
+                    json_is_object(json_object_get(limit, "paused")));
     metrics_family(m, "weir_limit_next_start_timestamp_seconds", "gauge",
                    "When a limit lets the next job start.");
     json_array_foreach((json_t *)limits, i, limit) {

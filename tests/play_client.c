@@ -26,8 +26,8 @@ static bool is_nothing(const char *name, const char *text)
         "index limit_name count period ";
     bool counts = strcmp(name, "ahead") == 0 || strcmp(name, "turns_before") == 0;
 
-    return strstr(usual, textf(" %s ", name)) || strchr("[{", *text) || strcmp(text, "false") == 0 ||
-           strcmp(text, "null") == 0 || (strcmp(text, "0") == 0 && !counts);
+    return strstr(usual, textf(" %s ", name)) || (strchr("[{", *text) && !strstr(name, "paused")) ||
+           strcmp(text, "false") == 0 || strcmp(text, "null") == 0 || (strcmp(text, "0") == 0 && !counts);
 }
 
 /* Members of what is said of a job, by name: that are there, and that others do not say too. */

@@ -105,7 +105,7 @@ SERVING_TEST(test_a_body_of_two_lengths)
     assert_false(http_receive(fd, false, &serving.reply));
     close(fd);
     json_decref(serving_get("/api/queues"));
-    assert_null(strstr(serving.reply.body, "paused_since\":1"));
+    assert_null(strstr(serving.reply.body, "since\":1"));
 }
 
 /* Heads of a megabyte, no head at all, versions, methods: each is answered, and what follows is answered too. */

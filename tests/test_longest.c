@@ -174,13 +174,13 @@ WORKER_TEST(test_a_paused_key_holds_only_its_jobs)
     enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
     enqueue_with("slow", "b1 b2", "\"key\":\"b\"");
     expect_leased("w", 10, "b1 b2");
-    assert_true(json_is_true(json_object_get(row_of("a"), "by_hand")));
+    assert_non_null(json_object_get(row_of("a"), "paused"));
     expect_text("8000000000000000", "ECHO", answer_text(row_of("a"), "next_start"));
     turns.now_us += 3600 * SECOND_US;
     expect_leased("w", 10, "");
     must(turns_pause_key("slow", "a", 0));
     expect_leased("w", 10, "a1 a2");
-    assert_null(json_object_get(row_of("a"), "by_hand"));
+    assert_null(json_object_get(row_of("a"), "paused"));
     turns_check();
 }
 
@@ -202,7 +202,9 @@ WORKER_TEST(test_a_pause_goes_back_with_the_clock)
     must(turns_ask("rate_keys", (const char *[]){"slow", "1", ""}, 3));
     expect_text(
         textf("%lld", (long long)turns.now_us + 9 * SECOND_US), "ECHO",
-        answer_text(json_object_get(json_object_get(turns.answer, "paused_keys"), "slow/a"), "paused_until"));
+        answer_text(json_object_get(json_object_get(json_object_get(turns.answer, "paused_keys"), "slow/a"),
+                                    "paused"),
+                    "until"));
 }
 
 /* Heartbeats move it, so it ends by the clock that was set back. */

@@ -607,7 +607,8 @@ TEST_WITH(test_jobs_set_aside, begin, end)
     assert_string_equal(answer_text(row, "batch"), "b");
     assert_int_equal(answer_int(row, "jobs"), 2);
     assert_true(json_is_true(json_object_get(row, "stuck")));
-    assert_true(json_number_value(json_object_get(json_object_get(row, "waits_for"), "paused_since")) > 1e9);
+    assert_true(json_number_value(json_object_get(
+                    json_object_get(json_object_get(row, "waits_for"), "paused"), "since")) > 1e9);
     expect_found(0, NULL, NULL, NULL);
     to = open_memstream(&said, &size);
     report_put_verdict(to, report);

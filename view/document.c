@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "view/pause.h"
 #include "view/text.h"
 
 json_t *document_list(const json_t *answers, const struct member *members)
@@ -30,6 +31,8 @@ static json_t *value_json(const json_t *answer, const json_t *value, const struc
         return json_time(answer_int(answer, m->name));
     case MEMBER_SINCE:
         return json_since(answer_int(answer, m->name));
+    case MEMBER_PAUSE:
+        return pause_document(value);
     case MEMBER_SPAN:
         return json_seconds(answer_int(answer, m->name));
     default:

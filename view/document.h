@@ -14,6 +14,7 @@ struct member {
         MEMBER_TIME,  /* us */
         MEMBER_SINCE, /* us; below 0: unknown, which is 0 */
         MEMBER_SPAN,  /* us */
+        MEMBER_PAUSE, /* as queue/state/reasons.lua describes one: for pause_document() */
         MEMBER_INNER, /* an object, or an array of them */
     } kind;
     bool optional; /* not there when the answer has it not */

@@ -8,6 +8,7 @@
 #include "queue/status/forecast.h"
 #include "queue/status/status.h"
 #include "view/document.h"
+#include "view/pause.h"
 #include "view/rate_keys.h"
 #include "view/text.h"
 
@@ -73,7 +74,7 @@ static json_t *gate_json(const struct limit *limit, size_t i)
     if (*rule->by)
         return doc;
     state = json_pack("{s:I,s:o,s:o,s:o}", "slots_left", (json_int_t)limit_slots(limit, i), "next_start",
-                      json_time(limit_nth_start(limit, i, 1)), "paused_until",
+                      json_time(limit_nth_start(limit, i, 1)), "throttled_until",
                       future_json(limit->gates[i].pause_until_us, limit->now_us), "held_until",
                       future_json(limit->held_until_us[i], limit->now_us));
     if (is_gcra(rule)) /* when all is free again */
@@ -105,17 +106,16 @@ static json_t *types_json(const struct limits *limits, const char *limit)
 
 json_t *limit_document(const struct limits *limits, const struct limit *limit)
 {
-    json_t *rules = limit->readable ? json_array() : json_null(), *doc;
+    json_t *rules = limit->readable ? json_array() : json_null(), *pause = limit_pause(limit), *doc;
 
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
         json_array_append_new(rules, gate_json(limit, i));
     doc = json_pack("{s:o,s:o,s:I,s:o,s:o,s:o,s:b}", "name", text_word(limit->name), "rules", rules, "parked",
                     (json_int_t)limits_parked(limits, limit->name), "next_start",
-                    limit->readable ? json_time(limits_next_start(limits, limit)) : json_null(),
-                    "paused_until", future_json(limit->pause_until_us, limit->now_us), "types",
-                    types_json(limits, limit->name), "quiet", limits_are_quiet(limits, limit));
-    if (doc && limit->reason)
-        json_object_set_new(doc, "reason", text_word(limit->reason));
+                    limit->readable ? json_time(limits_next_start(limits, limit)) : json_null(), "paused",
+                    pause_document(pause), "types", types_json(limits, limit->name), "quiet",
+                    limits_are_quiet(limits, limit));
+    json_decref(pause);
     return doc;
 }
 

@@ -7,8 +7,8 @@
 #include "view/text.h"
 
 static const struct member members[] = {
-    MEMBER("limit_name", WORD),   MEMBER("key", WORD),          MEMBER("by", WORD),
-    MEMBER("paused_until", TIME), MEMBER("paused_since", TIME), {.name = NULL},
+    MEMBER("limit_name", WORD), MEMBER("key", WORD), MEMBER("by", WORD),
+    MEMBER("paused", PAUSE),    {.name = NULL},
 };
 
 static int by_name(const void *a, const void *b)
@@ -32,10 +32,13 @@ json_t *paused_keys_document(const json_t *rows)
 void paused_key_text(const json_t *row, int64_t now_us, char *out, size_t size)
 {
     const char *by = answer_text(row, "by"), *last = strrchr(by, '.');
+    const json_t *paused = json_object_get(row, "paused"), *until = json_object_get(paused, "until");
+    const char *reason = answer_text(paused, "reason");
     char clock[PHRASE_SIZE];
 
-    snprintf(out, size, "%s %s is paused until %s", last ? last + 1 : by, answer_text(row, "key"),
-             format_clock(now_us, json_us(json_object_get(row, "paused_until")), clock));
+    snprintf(out, size, "%s %s is paused until %s%s%s", last ? last + 1 : by, answer_text(row, "key"),
+             format_clock(now_us, json_is_number(until) ? json_us(until) : FORMAT_ENDLESS_US, clock),
+             *reason ? ": " : "", reason);
 }
 
 void paused_key_resume(const json_t *row, char *out, size_t size)

@@ -1,8 +1,8 @@
 #include "view/queues.h"
 
 static const struct member members[] = {
-    MEMBER("name", WORD),          MEMBER("waiting", NUMBER),      MEMBER("parked", NUMBER),
-    MEMBER("paused_since", SINCE), MEMBER("worker_count", NUMBER), {.name = NULL},
+    MEMBER("name", WORD),    MEMBER("waiting", NUMBER),      MEMBER("parked", NUMBER),
+    MEMBER("paused", PAUSE), MEMBER("worker_count", NUMBER), {.name = NULL},
 };
 
 int view_queues(struct weir *w, json_t **doc)

@@ -4,21 +4,29 @@
 #include <string.h>
 
 #include "queue/limits/rate_keys.h"
+#include "view/format.h"
 #include "view/paused_keys.h"
 #include "view/text.h"
 
 static const struct member members[] = {
-    MEMBER("key", WORD),          MEMBER("gate", WORD),
-    MEMBER("parked", NUMBER),     MEMBER("state", WORD),
-    MEMBER("oldest_at", TIME),    MEMBER("next_start", TIME),
-    MEMBER("slots_left", NUMBER), MEMBER("paused_until", TIME),
-    MEMBER("by_hand", FLAG),      {.name = NULL},
+    MEMBER("key", WORD),
+    MEMBER("gate", WORD),
+    MEMBER("parked", NUMBER),
+    MEMBER("state", WORD),
+    MEMBER("oldest_at", TIME),
+    MEMBER("next_start", TIME),
+    MEMBER("slots_left", NUMBER),
+    MEMBER("paused", PAUSE),
+    MEMBER("throttled_until", TIME),
+    {.name = NULL},
 };
 
 static const char *state_of(const json_t *row, int64_t now_us)
 {
-    if (answer_int(row, "paused_until") > now_us)
-        return json_is_true(json_object_get(row, "by_hand")) ? "paused" : "throttled";
+    if (json_object_get(row, "paused"))
+        return "paused";
+    if (answer_int(row, "throttled_until") > now_us)
+        return "throttled";
     return answer_int_or(row, "next_start", INT64_MAX) > now_us ? "closed" : "open";
 }
 
@@ -89,6 +97,15 @@ int view_rate_keys(struct weir *w, const char *limit, int most, const char *key,
         status = document_done(w, rate_keys_document(limit, answer, key), doc);
     json_decref(answer);
     return status;
+}
+
+int64_t rate_key_until(const json_t *row)
+{
+    const json_t *paused = json_object_get(row, "paused"), *until = json_object_get(paused, "until");
+
+    if (json_is_object(paused))
+        return json_is_number(until) ? json_us(until) : FORMAT_ENDLESS_US;
+    return json_us(json_object_get(row, "throttled_until"));
 }
 
 void limit_add_paused_keys(struct weir *w, const char *name, json_t *doc)

@@ -7,8 +7,10 @@
 #include "queue/batch/batch.h"
 #include "queue/doctor/doctor.h"
 #include "queue/history/history.h"
+#include "queue/status/waits.h"
 #include "view/format.h"
 #include "view/output.h"
+#include "view/pause.h"
 #include "view/paused_keys.h"
 #include "view/rate_keys.h"
 #include "view/status.h"
@@ -63,7 +65,7 @@ struct report {
 
 static enum held_by hold_of(const struct type_status *t)
 {
-    const json_t *waits = t->waits_for;
+    const json_t *waits = t->waits_for, *paused = json_object_get(waits, "paused");
 
     if (!waits)
         return HOLD_NOTHING;
@@ -71,11 +73,11 @@ static enum held_by hold_of(const struct type_status *t)
         return HOLD_EXECUTOR;
     if (json_object_get(waits, "queue"))
         return HOLD_QUEUE;
-    if (json_object_get(waits, "paused_since"))
-        return json_object_get(waits, "until") ? HOLD_LIMIT : HOLD_PAUSE;
+    if (json_object_get(waits, "type") && paused)
+        return answer_int(paused, "until") < FORMAT_ENDLESS_US ? HOLD_LIMIT : HOLD_PAUSE;
     if (json_object_get(waits, "type"))
         return HOLD_WORKER;
-    if (json_is_true(json_object_get(waits, "by_hand")) || json_is_true(json_object_get(waits, "closed")))
+    if ((json_object_get(waits, "rule") && paused) || json_is_true(json_object_get(waits, "closed")))
         return HOLD_KEY;
     if (answer_int(waits, "until") >= FORMAT_ENDLESS_US)
         return HOLD_PAUSE;
@@ -151,10 +153,8 @@ static int add_batch(const struct batch *b, void *arg)
     if (!rows)
         return error_no_memory(&r->w->error, "report");
     r->rows = rows;
-    add_row(r, (struct row){.batch = json_pack("{s:s, s:I}", "batch", b->name, "paused_since",
-                                               (json_int_t)b->halted_us),
-                            .jobs = b->aside,
-                            .hold = HOLD_BATCH});
+    add_row(r, (struct row){
+                   .batch = waits_pause("batch", b->name, b->pause), .jobs = b->aside, .hold = HOLD_BATCH});
     return 0;
 }
 
@@ -486,8 +486,8 @@ static json_t *waits_of(const struct row *row)
     if (row->batch)
         return document_make(row->batch, waits_members);
     if (row->hold == HOLD_QUEUE)
-        return json_pack("{s:o, s:o}", "queue", text_word(row->queue->name), "paused_since",
-                         json_since(row->queue->paused_us));
+        return json_pack("{s:o, s:o}", "queue", text_word(row->queue->name), "paused",
+                         pause_document(row->queue->pause));
     return row->type->waits_for ? document_make(row->type->waits_for, waits_members) : json_null();
 }
 

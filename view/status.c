@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "view/pause.h"
 #include "view/paused_keys.h"
 #include "view/text.h"
 #include "view/workers.h"
@@ -9,7 +10,7 @@
 json_t *queue_document(const struct queue_status *q)
 {
     return json_pack("{s:I, s:o, s:o}", "waiting", (json_int_t)q->waiting, "oldest_at",
-                     json_time(q->oldest_us), "paused_since", json_since(q->paused_us));
+                     json_time(q->oldest_us), "paused", pause_document(q->pause));
 }
 
 /* A name may be any bytes. */

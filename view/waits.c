@@ -17,8 +17,8 @@ const struct member gate_members[] = {
     MEMBER("open", FLAG),
     MEMBER("opens_at", TIME),
     MEMBER("never", FLAG, .optional = true),
-    MEMBER("paused_until", TIME),
-    MEMBER("by_hand", FLAG, .optional = true),
+    MEMBER("paused", PAUSE),
+    MEMBER("throttled_until", TIME),
     MEMBER("own", FLAG, .optional = true),
     MEMBER("own_until", TIME, .optional = true),
     MEMBER("closed", FLAG, .optional = true),
@@ -41,8 +41,7 @@ const struct member waits_members[] = {
     MEMBER("by", WORD, .optional = true),
     MEMBER("until", TIME, .optional = true),
     MEMBER("never", FLAG, .optional = true),
-    MEMBER("paused_until", TIME, .optional = true),
-    MEMBER("by_hand", FLAG, .optional = true),
+    MEMBER("throttled_until", TIME, .optional = true),
     MEMBER("own", FLAG, .optional = true),
     MEMBER("own_until", TIME, .optional = true),
     MEMBER("closed", FLAG, .optional = true),
@@ -50,9 +49,8 @@ const struct member waits_members[] = {
     MEMBER("lease_ends", TIME, .optional = true),
     MEMBER("queue", WORD, .optional = true),
     MEMBER("batch", WORD, .optional = true),
-    MEMBER("paused_since", SINCE, .optional = true),
+    MEMBER("paused", PAUSE, .optional = true),
     MEMBER("type", WORD, .optional = true),
-    MEMBER("reason", WORD, .optional = true),
     MEMBER("resting", NUMBER, .optional = true),
     MEMBER("resting_since", TIME, .optional = true),
     MEMBER("executors", NUMBER, .optional = true),
@@ -108,11 +106,10 @@ static void put_holders(FILE *to, const json_t *gate, int64_t now_us)
 
 static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
 {
-    const json_t *until = json_object_get(gate, "until"), *by = json_object_get(gate, "by");
-    bool rule = json_is_string(json_object_get(gate, "rule")),
-         paused = json_is_number(json_object_get(gate, "paused_until")) &&
-                  json_us(json_object_get(gate, "paused_until")) > now_us;
-    const char *reason = answer_text(gate, "reason");
+    const json_t *until = json_object_get(gate, "until"), *by = json_object_get(gate, "by"),
+                 *paused = json_object_get(gate, "paused");
+    bool rule = json_is_string(json_object_get(gate, "rule"));
+    const char *reason = answer_text(paused, "reason");
     char clock[PHRASE_SIZE];
 
     output_to(to, "%s", answer_text(gate, "gate"));
@@ -120,9 +117,10 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
         put_rate(to, gate);
     if (by)
         output_to(to, " for each %s", json_string_value(by));
-    if (paused)
-        output_to(to, rule && !json_is_true(json_object_get(gate, "by_hand")) ? ", paused for a provider"
-                                                                              : ", paused by hand");
+    if (json_is_object(paused))
+        output_to(to, ", paused by hand");
+    else if (json_us(json_object_get(gate, "throttled_until")) > now_us)
+        output_to(to, ", paused for a provider");
     if (json_is_true(json_object_get(gate, "never")))
         output_to(to, ", which can never hold what it costs");
     else if (json_is_number(until))
@@ -160,9 +158,9 @@ static void put_worker(FILE *to, const json_t *waits_for, int64_t now_us)
 
 static void put_paused(FILE *to, const char *what, const json_t *waits_for, int64_t now_us)
 {
-    const json_t *since = json_object_get(waits_for, "paused_since"),
-                 *until = json_object_get(waits_for, "until");
-    const char *name = answer_text(waits_for, what), *reason = answer_text(waits_for, "reason");
+    const json_t *paused = json_object_get(waits_for, "paused"), *since = json_object_get(paused, "since"),
+                 *until = json_object_get(paused, "until");
+    const char *name = answer_text(waits_for, what), *reason = answer_text(paused, "reason");
     char clock[PHRASE_SIZE];
 
     output_to(to, "%s %s, paused", what, name);
@@ -176,7 +174,7 @@ static void put_paused(FILE *to, const char *what, const json_t *waits_for, int6
 void waits_put(FILE *to, const json_t *waits_for, int64_t now_us)
 {
     static const char *const halts[] = {"batch", "queue", "type"};
-    bool paused = json_object_get(waits_for, "paused_since");
+    bool paused = json_object_get(waits_for, "paused");
     char executors[32];
 
     for (size_t i = 0; paused && i < sizeof halts / sizeof *halts; i++)
@@ -196,7 +194,7 @@ void waits_put(FILE *to, const json_t *waits_for, int64_t now_us)
 void gate_put_opening(FILE *to, const json_t *gate, int64_t now_us)
 {
     const json_t *opens = json_object_get(gate, "opens_at"), *held = json_object_get(gate, "held_until"),
-                 *paused = json_object_get(gate, "paused_until");
+                 *throttled = json_object_get(gate, "throttled_until");
     char when[PHRASE_SIZE];
 
     if (json_is_true(json_object_get(gate, "open")))
@@ -212,7 +210,7 @@ void gate_put_opening(FILE *to, const json_t *gate, int64_t now_us)
                           ? "when others end"
                           : "when it is set again with weir rate set");
     put_holders(to, gate, now_us);
-    if (json_is_number(paused) && json_us(paused) > now_us)
+    if (json_is_object(json_object_get(gate, "paused")) || json_us(throttled) > now_us)
         output_to(to, ", paused");
     else if (json_is_number(held) && json_us(held) > now_us)
         output_to(to, ", held for one that waits longer");

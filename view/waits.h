@@ -1,6 +1,6 @@
 /* What a job or a type waits for, in one sentence that is the same in all commands:
  * "mail: waits for mailgun#1, 5,000 a day, until 00:00:00". Its document is `waits_for`: a gate
- * (queue/status/waits.h), {"queue" or "batch", "paused_since"}, {"type"}, for which there is no worker, or {"executors"}: so many are all busy. */
+ * (queue/status/waits.h), {"queue", "batch" or "type", "paused"}, {"type"}, for which there is no worker, or {"executors"}: so many are all busy. */
 #pragma once
 
 #include "view/document.h"

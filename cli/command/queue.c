@@ -19,7 +19,7 @@ static const struct column columns[] = {
     COLUMN("waiting", "waiting", .show = SHOW_COUNT, .drop = 1),
     COLUMN("parked", "parked", .show = SHOW_COUNT, .drop = 1),
     COLUMN("workers", "worker_count", .show = SHOW_COUNT, .drop = 2),
-    COLUMN("paused since", "paused_since", .show = SHOW_WHEN, .tone = TONE_WARNING),
+    COLUMN("paused", "paused", .show = SHOW_PAUSE, .rest = true, .tone = TONE_WARNING),
     {.heading = NULL},
 };
 

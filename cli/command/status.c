@@ -40,7 +40,7 @@ static const struct column queue_columns[] = {
     COLUMN("queue", ""),
     COLUMN("waiting", "waiting", .show = SHOW_COUNT),
     COLUMN("oldest", "oldest_at", .show = SHOW_TIME, .drop = 1),
-    COLUMN("paused since", "paused_since", .show = SHOW_WHEN, .tone = TONE_WARNING),
+    COLUMN("paused", "paused", .show = SHOW_PAUSE, .rest = true, .tone = TONE_WARNING),
     {.heading = NULL},
 };
 
@@ -63,7 +63,7 @@ static void print_waits(const json_t *types, bool unserved, int64_t now_us)
         const json_t *waits_for = json_object_get(type, "waits_for"),
                      *until = json_object_get(waits_for, "until");
 
-        if (json_is_object(waits_for) && !(unserved && !json_object_get(waits_for, "paused_since")) &&
+        if (json_is_object(waits_for) && !(unserved && !json_object_get(waits_for, "paused")) &&
             !(json_is_number(until) && json_us(until) < now_us + MOMENT_US)) {
             output("%s: waits for ", name);
             waits_put(stdout, waits_for, now_us);

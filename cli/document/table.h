@@ -4,11 +4,11 @@
  *       COLUMN("queue", "name"),
  *       COLUMN("waiting", "waiting", .show = SHOW_COUNT),
  *       COLUMN("workers", "worker_count", .show = SHOW_COUNT, .drop = 2),
- *       COLUMN("paused", "paused_since", .show = SHOW_WHEN, .drop = 1, .tone = TONE_WARNING),
+ *       COLUMN("oldest", "oldest_at", .show = SHOW_WHEN, .drop = 1),
  *       {.heading = NULL},
  *   };
  *
- *   queue  waiting  workers  paused
+ *   queue  waiting  workers  oldest
  *   mail    12,345        3  3m ago (20:11:02)
  *   other        0        0  -
  *

@@ -17,8 +17,7 @@ static void put_state(FILE *to, const json_t *row, int64_t now_us)
 
     output_to(to, "%s", state);
     if (stopped)
-        output_to(to, " until %s",
-                  format_clock(now_us, json_us(json_object_get(row, "paused_until")), clock));
+        output_to(to, " until %s", format_clock(now_us, rate_key_until(row), clock));
 }
 
 /* Of what waits for others to end there is no time. */

@@ -100,7 +100,7 @@ static void put_pace(FILE *to, const json_t *rule)
 /* What its gate has left, and what closes it; paused: the limit is, which says enough. */
 static void put_state(FILE *to, const json_t *rule, bool paused, int64_t now_us)
 {
-    const json_t *stopped = json_object_get(rule, "paused_until"),
+    const json_t *stopped = json_object_get(rule, "throttled_until"),
                  *held = json_object_get(rule, "held_until");
     bool open = !paused && !json_is_number(stopped);
     char left[32], when[PHRASE_SIZE];
@@ -143,7 +143,7 @@ static void put_rules(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "%s: ", json_string_value(json_object_get(rule, "rule")));
         put_pace(to, rule);
         if (json_has(rule, "slots_left"))
-            put_state(to, rule, json_has(doc, "paused_until"), now_us);
+            put_state(to, rule, json_is_object(json_object_get(doc, "paused")), now_us);
         if (rate_given.verbose)
             put_terms(to, rule, now_us);
     }
@@ -152,20 +152,6 @@ static void put_rules(FILE *to, const json_t *doc, int64_t now_us)
 }
 
 /* ---- show */
-
-static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
-{
-    const json_t *until = json_object_get(doc, "paused_until");
-    const char *reason = answer_text(doc, "reason");
-    char when[PHRASE_SIZE];
-
-    if (!json_is_number(until))
-        return;
-    output_to(to, "by hand");
-    if (json_us(until) < FORMAT_ENDLESS_US)
-        output_to(to, ": resumes %s", when_text(until, now_us, when));
-    output_to(to, "%s%s", *reason ? ": " : "", reason);
-}
 
 /* The first of the keys that somebody has paused. */
 static void put_paused_keys(FILE *to, const json_t *doc, int64_t now_us)
@@ -302,7 +288,7 @@ static void print_keyless(const struct limits *limits, const char *limit)
 static const struct column sheet[] = {
     COLUMN("limit", "name"),
     {.heading = "rules", .put_at = put_rules},
-    {.heading = "paused", .put_at = put_pause, .drop = 1, .tone = TONE_WARNING},
+    COLUMN("paused", "paused", .show = SHOW_PAUSE, .drop = 1, .tone = TONE_WARNING),
     COLUMN("parked", "parked", .show = SHOW_COUNT),
     COLUMN("keys asleep", "keys_asleep", .show = SHOW_COUNT, .drop = 1),
     {.heading = "keys paused", .put_at = put_paused_keys, .drop = 1, .tone = TONE_WARNING},
@@ -385,8 +371,11 @@ static void put_who_paused(FILE *to, const json_t *doc)
     bool stopped = false;
 
     for (size_t i = 0; i < json_array_size(rules); i++)
-        stopped = stopped || json_has(json_array_get(rules, i), "paused_until");
-    output_to(to, "%s", json_has(doc, "paused_until") ? "by hand" : stopped ? "for a provider" : "");
+        stopped = stopped || json_has(json_array_get(rules, i), "throttled_until");
+    output_to(to, "%s",
+              json_is_object(json_object_get(doc, "paused")) ? "by hand"
+              : stopped                                      ? "for a provider"
+                                                             : "");
 }
 
 static const struct column columns[] = {

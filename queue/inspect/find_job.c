@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "queue/inspect/job_list.h"
 #include "queue/job/json.h"
+#include "queue/status/waits.h"
 #include "throttle/key.h"
 #include "throttle/limit.h"
 
@@ -99,12 +100,11 @@ bool found_ends(const json_t *job)
 /* What somebody has to do before it starts. */
 static json_t *halt_of(const json_t *job)
 {
-    static const char *const halts[][2] = {{"batch", "batch_paused_since"}, {"queue", "queue_paused_since"}};
+    static const char *const halts[][2] = {{"batch", "batch_paused"}, {"queue", "queue_paused"}};
 
     for (size_t i = 0; json_object_get(job, "list") && i < sizeof halts / sizeof *halts; i++)
         if (json_object_get(job, halts[i][1]))
-            return json_pack("{s:O, s:O}", halts[i][0], json_object_get(job, halts[i][0]), "paused_since",
-                             json_object_get(job, halts[i][1]));
+            return waits_pause(halts[i][0], answer_text(job, halts[i][0]), json_object_get(job, halts[i][1]));
     if (strcmp(answer_text(job, "state"), "held") == 0)
         return json_pack("{s:O, s:O}", "type", json_object_get(job, "type"), "queue",
                          json_object_get(job, "queue"));

@@ -6,7 +6,7 @@
 --        not there when the job is found or all has been looked at; then "known": its id is remembered, so it was enqueued, a day ago at most. job: times are "us"; what does not apply is not there:
 --        "state", "queue", "type", "key", "alone", "entry", "body_at": where the body begins in it, "attempts", "interrupted",
 --        "failures": [{"at", "worker": {"name"}, "reason"}, ...]: attempts that failed, the last one first, so many as are kept; "throttled", "enqueued_at", "due_at": it waits, or waited, since then, where that is later, but for a scheduled one, "batch", "unique", "unique_until": "start" or "end", "failed_at", "failure", "cancelled_at": it was cancelled, and
---        nobody who can end it has met it; "queue_paused_since" (-1: unknown), "batch_paused_since", "batch_cancelled_at"; and
+--        nobody who can end it has met it; "queue_paused" (since -1: unknown), "batch_paused": as reasons.pause has them; "batch_cancelled_at"; and
 --        of waiting, parked, held, aside: "place", "of": of so many in "list"; held: waiting or parked, and no worker that looked can
 --        run its type
 --        of running: "worker": {"name", "host", "pid"}, "token", "since": its slot, "lease_until"

@@ -34,7 +34,7 @@
 --   places.bytes()              that it has read
 --   places.describe(state, lane, entry, more)  what is known of a job: more, with members of job_list's reply
 --
--- uses: body counters heads lane_names large lease sign slices stamp time_budget
+-- uses: body counters heads lane_names large lease reasons sign slices stamp time_budget
 local places = {}
 
 local LAST = 8    -- jobs of a lane that are looked at with others
@@ -109,8 +109,8 @@ function places.describe(state, of_lane, entry, more)
     job.failed_at, job.failure = failed and number(failed), failure
     job.cancelled_at = cancelled_at(state, attrs, job.id)
     local paused, halted = text_of('halted', 'q/' .. (job.queue or '')), text_of('halted', 'b/' .. (job.batch or ''))
-    job.queue_paused_since = some(paused) and (match(paused, '^%d+$') or '-1')
-    job.batch_paused_since, job.batch_cancelled_at = match(halted, '^paused (%d+)'), match(halted, '^cancelled (%d+)')
+    job.queue_paused = some(paused) and reasons.pause('queue', job.queue, nil, match(paused, '^%d+$') or '-1')
+    job.batch_paused, job.batch_cancelled_at = reasons.pause('batch', job.batch, nil, match(halted, '^paused (%d+)')), match(halted, '^cancelled (%d+)')
     return job
 end
 

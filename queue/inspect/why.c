@@ -115,7 +115,7 @@ static int read_line(struct look *look)
         json_object_set(look->why, "key", json_object_get(line, "key"));
     look->pause = json_object_get(line, "pause");
     if (look->pause)
-        set_wait(look, waits_pause(look->type, look->pause));
+        set_wait(look, waits_pause("type", look->type, look->pause));
     if (!json_is_true(json_object_get(line, "served")))
         set_wait(look, waits_worker(look->type, answer_text(look->why, "queue"), answer_int(line, "resting"),
                                     answer_int(line, "resting_since")));
@@ -360,8 +360,7 @@ static void wait_for_executor(struct look *look)
 /* Says of a job that does not start before somebody resumes its queue or batch, or not at all, that no time is known. */
 static void set_halted(json_t *job)
 {
-    bool in_queue = json_object_get(job, "queue_paused_since"),
-         in_batch = json_object_get(job, "batch_paused_since");
+    bool in_queue = json_object_get(job, "queue_paused"), in_batch = json_object_get(job, "batch_paused");
 
     if (found_ends(job) || in_queue || in_batch)
         set_start(job, GATE_NEVER, in_queue ? LATER_QUEUE_PAUSED : in_batch ? LATER_BATCH_PAUSED : 0);

@@ -6,14 +6,14 @@
 --        "served": a worker takes its type, from that queue; else "resting": those that would, and were told to take no more jobs, the last one at "resting_since" (0: unknown); "elsewhere": other queues have jobs that may be of the type, "turns":
 --        lanes that have their turn before its own, when that is in the ring, "before": the same as if it were in the ring by now,
 --        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
---        for the first of the lane, now when it is open, not there: when a job ends; "paused_until", "held_until": for another; 0: not at
---        all; "by_hand": true: somebody has paused the key; "own_rule": the stored form of a rule that the key has for itself, until "own_until"
+--        for the first of the lane, now when it is open, not there: when a job ends; "throttled_until", "held_until": for another; 0: not at
+--        all; "paused": of its limit or key, as reasons.pause has it; "own_rule": the stored form of a rule that the key has for itself, until "own_until"
 --        (0: no end); "closed": true: it is closed until such rules are renewed; "holders", "lease_ends": who hold slots of it on lease, and
---        the first end}, ...], "pause": of the type, as reasons.pause has it}; or only "now", "cost" and
+--        the first end}, ...], "pause": of the type, likewise}; or only "now", "cost" and
 --        "misplaced": its type does not live here, and a worker that meets it buries it for that reason. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: blocked_queues body check gate holds key_pauses lane_names orders partition pattern reasons registry rules type_lists types
+-- uses: blocked_queues body check gate holds lane_names orders partition pattern reasons registry rules type_lists types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -28,7 +28,7 @@ end
 
 local function gate_row(spec, name, cost, node, ticket)
     local limit, own = spec.name:match('^[^#]+'), spec.own
-    if own and own.closed then return {limit_name = limit, index = spec.rule.index, state = '', paused_until = '0', held_until = '0', closed = true} end
+    if own and own.closed then return {limit_name = limit, index = spec.rule.index, state = '', throttled_until = '0', held_until = '0', closed = true} end
     if spec.fixed then return {limit_name = limit, rule = false} end
     local g = gate.load(name, spec.rule)
     local fits = gate.fits(g, cost)
@@ -36,7 +36,7 @@ local function gate_row(spec, name, cost, node, ticket)
     local holders, ends = 0, nil
     if fits and at == huge then holders, ends = holds.at(name) end
     return {limit_name = limit, own_rule = own and spec.rule.word, own_until = own and us(own.till < huge and own.till or 0), index = spec.rule.index, state = call('GET', P .. 'gate:' .. name) or '',
-            never = not fits or nil, opens_at = at < huge and us(at) or nil, paused_until = us(g.pause or 0),
+            never = not fits or nil, opens_at = at < huge and us(at) or nil, throttled_until = us(g.pause or 0),
             held_until = us(gate.held_until(g, node, ticket)), holders = holders > 0 and holders or nil, lease_ends = holders > 0 and us(ends) or nil}
 end
 
@@ -46,7 +46,8 @@ local function gate_rows(t, queue, key, cost)
     for _, spec in ipairs(t.global) do rows[#rows + 1] = gate_row(spec, spec.name, cost, t.name, ticket) end
     for _, pause in ipairs(t.paused) do
         local till = pause.set == t.pause and 0 or rules.paused(pause.set)
-        if till > now then rows[#rows + 1] = {limit_name = pause.name:match('^[^#]+'), opens_at = us(till), paused_until = us(till)} end
+        local name = pause.name:match('^[^#]+')
+        if till > now then rows[#rows + 1] = {limit_name = name, opens_at = us(till), paused = reasons.pause('limit', name, pause.set)} end
     end
     local specs = types.keyed(t, key)
     for i, spec in ipairs(specs) do keyed[i] = {name = spec.name .. '/' .. key} end
@@ -54,7 +55,8 @@ local function gate_rows(t, queue, key, cost)
     ticket = ticket_of(queue, keyed, node)
     for i, spec in ipairs(specs) do
         local row = gate_row(spec, keyed[i].name, cost, node, ticket)
-        row.by_hand = row.paused_until ~= '0' and key_pauses.till(row.limit_name, key) and true or nil
+        row.paused = row.throttled_until ~= '0' and reasons.key(row.limit_name, key) or nil
+        if row.paused then row.throttled_until = '0' end
         rows[#rows + 1] = row
     end
     return rows

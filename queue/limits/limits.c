@@ -20,6 +20,7 @@ void type_free(struct type_status *type)
     json_decref(type->waits_for);
     if (type->backlog) {
         json_decref(type->backlog->stop);
+        json_decref(type->backlog->pause);
         json_decref(type->backlog->lanes);
     }
     free(type->backlog);
@@ -44,6 +45,14 @@ void limits_free(struct limits *limits)
 }
 
 /* ---- The answer */
+
+struct json_t *limit_pause(const struct limit *limit)
+{
+    if (limit->pause_until_us <= limit->now_us)
+        return NULL;
+    return json_pack("{s:I, s:I, s:s}", "since", (json_int_t)limit->set.paused_at_us, "until",
+                     (json_int_t)limit->pause_until_us, "reason", limit->reason ? limit->reason : "");
+}
 
 /* The end of a pause that was written at `set`: a clock that stepped back takes it along. */
 static int64_t pause_end(const struct rule_set *set, int64_t now_us)

@@ -46,7 +46,7 @@ struct backlog {
     struct json_t *lanes; /* the longest lanes of keys: as backlog.lua has them; NULL */
     char queue
         [LIMIT_NAME_SIZE]; /* they all stand in queues that are paused, this one first; "": they do not */
-    int64_t paused_us;     /* since when, as queue_status has it */
+    struct json_t *pause;  /* of that queue, as queue/state/reasons.lua describes it */
 };
 
 /* A row of a type. The types of limits have all that forecasts are made of, those of a status all but limits and backlog. */
@@ -137,6 +137,8 @@ const struct hold *limits_holds(const struct limits *limits, const char *limit, 
 int64_t limits_parked(const struct limits *limits, const char *limit);
 int64_t limits_backlog(const struct limits *limits, const char *limit);
 
+/* Describes the pause of a limit as a whole as queue/state/reasons.lua does; NULL: nobody has paused it. */
+struct json_t *limit_pause(const struct limit *limit);
 /* Returns when its gates are looked at again: now, or when its pause ends. */
 int64_t limit_looked_at(const struct limit *limit);
 /* Of one rule that is not keyed: the slots that are left, whether it is paused or not; when the n-th job

@@ -6,12 +6,12 @@
 -- role: viewer
 -- reply: JSON: {"now": "us", "by": path of its keys, "parked": jobs of its types in lanes, "key_count": keys that have jobs there, about,
 --        "sample": true: there are more keys than were looked at, "keys": [{"key", "gate": the first of its gates, "text": as jobs have it, "parked": jobs, "enqueued_at": "us", the
---        first of them, "next_start": "us", absent: when a job ends; "slots_left", "paused_until": "us", 0: not, "by_hand": somebody paused it}, ...],
+--        first of them, "next_start": "us", absent: when a job ends; "slots_left", "throttled_until": "us", 0: not, "paused": as reasons.pause has it}, ...],
 --        "paused_keys": rows of key_pauses, the first of them, "paused_key_count": all of them}
 --        {"next": [cursor, ...]}: the place to go on from, while its types are looked for
 --        {"missing": limit}
 -- writes: nothing
--- uses: body gate heads key_pauses key_rules lane longest partition rates rules slices stamp types
+-- uses: body gate heads key_pauses key_rules lane longest partition rates reasons rules slices stamp types
 
 local KEYS_MOST = 100
 local QUESTIONS = 1000  -- about a microsecond each
@@ -211,11 +211,11 @@ local function add_gates(row, limit, set, key)
         if g then
             local _, free = gate.figures(g, g.pause or nil)
             row.slots_left = min(row.slots_left or free, free)
-            row.paused_until = max(row.paused_until or 0, g.pause or 0)
+            row.throttled_until = max(row.throttled_until or 0, g.pause or 0)
         end
     end
-    row.paused_until = us(row.paused_until or 0)
-    row.by_hand = key_pauses.till(limit, key) and true or nil
+    row.paused = reasons.key(limit, key)
+    row.throttled_until = us(not row.paused and row.throttled_until or 0)
 end
 
 -- Adds what the first job of a key says: since when it waits, the key as it has it, and when it may start.
@@ -295,7 +295,7 @@ local function rate_keys(ARGV)
         return refuse('limit %s: has no keys; set a rule with ,by=PATH, as in 10/s,by=args.customer', limit)
     end
     if not more_types(place, limit) then return answer{next = write_place(place)} end
-    local found, paused, paused_count = new_find(), key_pauses.rows(limit, PAUSED_MOST)
+    local found, paused, paused_count = new_find(), key_pauses.rows(limit, PAUSED_MOST, reasons.key)
     left = QUESTIONS
     find_keys(found, place, ARGV, most, paused)
     return answer{now = us(now), by = set.path, parked = us(place.jobs), key_count = us(max(found.count, with_jobs(found.list))),

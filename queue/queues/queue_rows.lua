@@ -2,10 +2,10 @@
 --
 -- ARGV: now, queue, ... (1 to 100)
 -- role: viewer
--- reply: JSON: {"rows": [{"waiting", "paused_since": as paused.since tells it, "parked"}, ...]} of the first queues, as many as one call
+-- reply: JSON: {"rows": [{"waiting", "paused": as reasons.pause has it; since -1: unknown, "parked"}, ...]} of the first queues, as many as one call
 --        may count, at least one. No "parked": the queue has more lanes than that; queue_purge counts them by pages
 -- writes: nothing
--- uses: paused
+-- uses: paused reasons
 
 local MOST_QUEUES = 100
 local MOST_READ = 2000 -- lanes, gates and types that one call reads, about 1 us each
@@ -53,7 +53,9 @@ end
 
 local function row(queue)
     local jobs = parked(queue) + parked(queue .. '!')
-    return {waiting = call('LLEN', P .. 'queue:' .. queue), paused_since = paused.since(queue), parked = left >= 0 and jobs or nil}
+    local since = paused.since(queue)
+    local pause = since ~= '' and reasons.pause('queue', queue, nil, since) or nil
+    return {waiting = call('LLEN', P .. 'queue:' .. queue), paused = pause, parked = left >= 0 and jobs or nil}
 end
 
 local function queue_rows(ARGV)

@@ -367,12 +367,14 @@ static void add_counts(json_t *row, const json_t *more)
 {
     static const char *const sums[] = {"waiting", "parked"};
     int64_t workers = answer_int(row, "worker_count"), others = answer_int(more, "worker_count");
-    int64_t since_us = paused_earlier(answer_int(row, "paused_since"), answer_int(more, "paused_since"));
+    json_t *pause = json_object_get(row, "paused"), *other = json_object_get(more, "paused");
+    int64_t since_us = answer_int(pause, "since");
 
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         json_object_set_new(row, sums[i], json_integer(answer_int(row, sums[i]) + answer_int(more, sums[i])));
     json_object_set_new(row, "worker_count", json_integer(workers > others ? workers : others));
-    json_object_set_new(row, "paused_since", json_integer(since_us));
+    if (other && paused_earlier(since_us, answer_int(other, "since")) != since_us)
+        json_object_set(row, "paused", other);
 }
 
 static const char *name_of(const json_t *rows, size_t i)

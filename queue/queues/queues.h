@@ -5,7 +5,7 @@
 #include "core/client/answer.h"
 #include "queue/limits/rate_request.h"
 
-/* Reads all queues by name, an array of {"name", "waiting", "parked", "worker_count", "paused_since": us, as paused.since tells it}; *rows
+/* Reads all queues by name, an array of {"name", "waiting", "parked", "worker_count", "paused": as queue/state/reasons.lua describes it}; *rows
  * is the caller's, NULL after a failure. Fills w->error on failure, as the others do. */
 WEIR_CHECKED int queues_read(struct weir *w, json_t **rows);
 

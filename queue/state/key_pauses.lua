@@ -150,18 +150,18 @@ function key_pauses.line_read(line)
     return key, text
 end
 
--- Returns the paused keys of a limit ('': of all), at most so many: {<limit>/<key> = {limit_name, key, by, paused_until, paused_since}}, and how
--- many there are.
-function key_pauses.rows(limit, most)
+-- Returns the paused keys of a limit ('': of all), at most so many: {<limit>/<key> = {limit_name, key, by, paused = as describe has it}},
+-- and how many there are. describe: reasons.key.
+function key_pauses.rows(limit, most, describe)
     local rows, count = {}, 0
     for _, pause in ipairs(all_of(limit)) do
-        local till, since, shown = read(pause.text)
+        local till, _, shown = read(pause.text)
         if till then
             count = count + 1
             local set = count <= most and rules.read(call('HGET', P .. 'limits', pause.limit) or '')
             if set then
-                rows[pause.field] = {limit_name = pause.limit, key = shown ~= '' and shown or pause.key, by = set.path, paused_until = us(till),
-                                     paused_since = us(since)}
+                rows[pause.field] = {limit_name = pause.limit, key = shown ~= '' and shown or pause.key, by = set.path,
+                                     paused = describe(pause.limit, pause.key)}
             end
         end
     end

@@ -50,6 +50,9 @@ function reasons.pause(kind, name, pause, since)
     return {since = since, ['until'] = us(till), reason = words}
 end
 
+-- Describes the pause of a key; nil: nobody has paused it.
+function reasons.key(limit, key) return reasons.pause('key', limit .. '/' .. key, key_pauses.pause(limit, key)) end
+
 -- Describes a pause that stands here alone; nil: there is none.
 function reasons.noted(kind, name)
     local till, words, since = read(call('HGET', P .. 'reasons', kind .. ' ' .. name))

@@ -8,11 +8,11 @@
 --          "least", "most", "head": the cheapest and the dearest that was read, and the one that has its turn first;
 --          "sure": true: all were read; "opens": "us": when their keys let the first of them start, now when they do; "ends": true: when a job ends;
 --          "stopped": jobs of keys that are paused until somebody resumes them, or closed until their rules are renewed, "stop": [limit, index of the
---          rule, key, "closed" where it is that] of one of these, "till": "us";
+--          rule, key, its pause as reasons.pause has it, or "closed"] of one of these, "till": "us";
 --          "lanes": [{"jobs", "slots", "gates": [limit, index, state, the rule that the key has for itself or '', ...]}, ...] the longest with a key;
 --          "queues": {queue: it is paused, ...} those where they stand}. Numbers are text
 --
--- uses: body gate key_pauses lane_names longest paused slices time_budget types
+-- uses: body gate key_pauses lane_names longest paused reasons slices time_budget types
 local backlog = {}
 
 local QUEUES_MOST = 16 -- looked at for a type,
@@ -157,7 +157,8 @@ end
 
 local function add_stopped(row, lane)
     row.stopped = row.stopped + lane.jobs
-    row.stop = row.stop or {match(lane.last.name, '^[^#]+'), us(lane.last.rule.index), lane.key, lane.closed or nil}
+    local name = match(lane.last.name, '^[^#]+')
+    row.stop = row.stop or {name, us(lane.last.rule.index), lane.key, lane.closed or reasons.key(name, lane.key)}
     row.till = us(lane.opens)
 end
 

@@ -11,8 +11,9 @@
 struct queue_status {
     char name[129];
     int64_t waiting;
-    int64_t oldest_us; /* when its first job was enqueued; 0: unknown, or there is none */
-    int64_t paused_us; /* since when; 0: it is not; -1: it is, and nobody knows since when */
+    int64_t oldest_us;    /* when its first job was enqueued; 0: unknown, or there is none */
+    int64_t paused_us;    /* since when; 0: it is not; -1: it is, and nobody knows since when */
+    struct json_t *pause; /* as queue/state/reasons.lua describes it; NULL: it is not paused */
 };
 
 /* What is counted of a type, for all who show it: its jobs by where they are now, their ends by outcome, and leases that were lost. */

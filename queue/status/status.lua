@@ -4,7 +4,7 @@
 --       found that were not taken, these, ... [, queue, rank: of held types, ...]]
 -- role: viewer
 -- reply: JSON: {"now": "us", "claimed": "us, when a claim last leased something or took the duty (see data_loss); '': never", "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n,
---        "queues": {queue: length}, "stopped": {queue that a key of another kind stops: what is wrong with that}, "paused": {queue: "us", as paused.since tells it},
+--        "queues": {queue: length}, "stopped": {queue that a key of another kind stops: what is wrong with that}, "paused": {queue: as reasons.pause has it; since -1: unknown},
 --        "unread": {queue that is paused: true, as jobs stand there that were not looked at},
 --        "asleep": {queue: gates at which lanes sleep}, "held": {type: true, ...},
 --        "oldest": {queue: when its first job was enqueued, in 10 ms}, "first": {type: the same of its jobs that were looked at},
@@ -108,7 +108,7 @@ local function read_queue(reply, queue, load, place)
     local more = look(reply, queue, length, load)
     time_budget.spend(4 + load.n - before)
     reply.queues[queue], reply.stopped[queue] = length, blocked_queues.by(queue)
-    if since ~= '' then reply.paused[queue], reply.unread[queue] = since, more or nil end
+    if since ~= '' then reply.paused[queue], reply.unread[queue] = reasons.pause('queue', queue, nil, since), more or nil end
     if call('EXISTS', P .. 'sleep:' .. queue, P .. 'held:' .. queue, P .. 'wake:' .. queue) > 0 then note_lanes(reply, queue, place) end
 end
 
@@ -266,7 +266,7 @@ local function status(ARGV)
     reply.looks_at_lanes = reply.any_paused or oldest.has_few_queues()
     name_more(reply, ARGV, 6 + count, more_held)
     if not ARGV[2] then reply.reasons = reasons.all('limit') end
-    if not ARGV[2] then reply.paused_keys, reply.paused_key_count = key_pauses.rows('', PAUSED_KEYS) end
+    if not ARGV[2] then reply.paused_keys, reply.paused_key_count = key_pauses.rows('', PAUSED_KEYS, reasons.key) end
     if #ARGV < 6 + count then what, cursor, found = take_page(reply, what, cursor, found, load, more_held) end
     if what then
         reply.next = time_budget.rest({what, cursor, us(max(0, bytes - (load.all - load.left))), us(#found)}, found, 1)

@@ -128,7 +128,7 @@ static void read_pause(struct backlog *b, const struct type_status *type, const 
     if (places.open || !places.first)
         return;
     strncpy(b->queue, places.first, sizeof b->queue - 1);
-    b->paused_us = answer_int(places.paused, places.first);
+    b->pause = json_incref(json_object_get(places.paused, places.first));
 }
 
 bool status_read_backlog(struct type_status *type, const json_t *root)

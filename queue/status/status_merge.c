@@ -60,10 +60,13 @@ static void add_queue(void *row, void *other)
 {
     struct queue_status *q = row;
     const struct queue_status *more = other;
+    bool earlier = paused_earlier(q->paused_us, more->paused_us) != q->paused_us;
 
     q->waiting += more->waiting;
     q->oldest_us = older(q->oldest_us, more->oldest_us);
-    q->paused_us = paused_earlier(q->paused_us, more->paused_us);
+    json_decref(earlier ? q->pause : more->pause);
+    q->pause = earlier ? more->pause : q->pause;
+    q->paused_us = earlier ? more->paused_us : q->paused_us;
 }
 
 static void add_jobs(struct type_status *t, const struct type_status *more, size_t at)

@@ -188,9 +188,12 @@ int status_rows_read(struct status *s, const json_t *root, struct error *e)
     s->stopped = json_incref(json_object_get(root, "stopped"));
     s->claimed_us = answer_int(root, "claimed");
     json_object_foreach(queues, name, row) {
+        const json_t *pause = json_object_get(json_object_get(root, "paused"), name);
+
         copy(s->queues[s->queue_count].name, sizeof s->queues->name, name);
         s->queues[s->queue_count].oldest_us = UNIT_US * answer_int(json_object_get(root, "oldest"), name);
-        s->queues[s->queue_count].paused_us = answer_int(json_object_get(root, "paused"), name);
+        s->queues[s->queue_count].pause = json_incref((json_t *)pause);
+        s->queues[s->queue_count].paused_us = answer_int(pause, "since");
         s->queues[s->queue_count++].waiting = json_integer_value(row);
     }
     json_object_foreach(workers, name, row)
@@ -204,6 +207,8 @@ void status_free(struct status *status)
 {
     for (size_t i = 0; i < status->type_count; i++)
         type_free(&status->types[i]);
+    for (size_t i = 0; i < status->queue_count; i++)
+        json_decref(status->queues[i].pause);
     for (size_t i = 0; i < status->worker_count; i++) {
         json_decref(status->workers[i].queues);
         json_decref(status->workers[i].patterns);

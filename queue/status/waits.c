@@ -35,13 +35,6 @@ static void set_rule(json_t *row, const struct rule *rule, const char *key)
         json_object_set_new(row, "counts", json_string("jobs"));
 }
 
-/* Of a limit that is paused as a whole. */
-static void set_reason(json_t *row, const struct limit *limit)
-{
-    if (limit && limit->reason)
-        json_object_set_new(row, "reason", json_string(limit->reason));
-}
-
 /* Reads the rule that the key of a gate has for itself. NULL: it has none. */
 static const struct rule *own_rule(json_t *row, struct rule *own)
 {
@@ -66,8 +59,6 @@ const struct rule *waits_gate(json_t *row, const struct limits *limits, const ch
     if (!rule)
         rule = rule_of(row, limits);
     set_rule(row, rule, key);
-    if (!rule)
-        set_reason(row, limits_find(limits, answer_text(row, "limit_name")));
     json_object_set_new(row, "open", json_boolean(open));
     if (open)
         json_object_del(row, "opens_at");
@@ -148,13 +139,12 @@ static json_t *closed_gate(const struct closed *c, int64_t cost)
 
     if (rule) {
         json_object_set_new(gate, "index", json_integer(rule->place));
-        json_object_set_new(gate, "paused_until", json_integer(c->limit->gates[c->index].pause_until_us));
+        json_object_set_new(gate, "throttled_until", json_integer(c->limit->gates[c->index].pause_until_us));
         json_object_set_new(gate, "held_until", json_integer(c->held_us));
         if (c->opens_us == GATE_NEVER && is_too_small(rule, cost))
             json_object_set_new(gate, "never", json_true());
     } else if (c->limit->readable) {
-        json_object_set_new(gate, "paused_until", json_integer(c->limit->pause_until_us));
-        set_reason(gate, c->limit);
+        json_object_set_new(gate, "paused", limit_pause(c->limit));
     }
     set_rule(gate, rule, NULL);
     if (c->opens_us < GATE_NEVER) {
@@ -181,16 +171,9 @@ static json_t *waits_gates(const struct limits *limits, const struct type_status
 
 /* ---- What else it may be */
 
-json_t *waits_pause(const char *type, const json_t *pause)
+json_t *waits_pause(const char *kind, const char *name, const json_t *pause)
 {
-    int64_t until_us = answer_int(pause, "until");
-    json_t *row =
-        json_pack("{s:s, s:I, s:O}", "type", type, "paused_since", (json_int_t)answer_int(pause, "since"),
-                  "reason", json_object_get(pause, "reason"));
-
-    if (row && until_us < PAUSED_ENDLESS_US)
-        json_object_set_new(row, "until", json_integer(until_us));
-    return row;
+    return json_pack("{s:s, s:O}", kind, name, "paused", pause);
 }
 
 json_t *waits_worker(const char *type, const char *queue, int64_t resting, int64_t since_us)
@@ -251,17 +234,19 @@ static json_t *waits_keys(const struct type_status *type)
 static json_t *waits_stopped(const struct limits *limits, const struct backlog *b)
 {
     const json_t *stop = b->stop;
-    bool closed = json_array_get(stop, 3);
+    const json_t *pause = json_array_get(stop, 3);
+    bool closed = !json_is_object(pause);
     json_t *row =
-        json_pack("{s:O, s:I, s:b, s:b}", "limit_name", json_array_get(stop, 0), "index",
-                  (json_int_t)answer_int_at(stop, 1), closed ? "closed" : "by_hand", true, "open", false);
+        json_pack("{s:O, s:I, s:O*, s:b}", "limit_name", json_array_get(stop, 0), "index",
+                  (json_int_t)answer_int_at(stop, 1), "paused", closed ? NULL : pause, "open", false);
 
     if (!row)
         return NULL;
     set_rule(row, rule_of(row, limits), json_string_value(json_array_get(stop, 2)));
-    if (closed)
+    if (closed) {
+        json_object_set_new(row, "closed", json_true());
         return row;
-    json_object_set_new(row, "paused_until", json_integer(b->stopped_until_us));
+    }
     json_object_set_new(row, "until", json_integer(b->stopped_until_us));
     return row;
 }
@@ -291,9 +276,9 @@ json_t *waits_of_type(const struct limits *limits, const struct type_status *typ
     if (type_backlog(type) == 0)
         return NULL;
     if (b && *b->queue)
-        return json_pack("{s:s, s:I}", "queue", b->queue, "paused_since", (json_int_t)b->paused_us);
+        return waits_pause("queue", b->queue, b->pause);
     if (type->pause)
-        return waits_pause(type->name, type->pause);
+        return waits_pause("type", type->name, type->pause);
     if (!type->served)
         return waits_worker(type->name, NULL, type->resting, type->resting_us);
     if (b && type_is_stopped(type))

@@ -1,20 +1,20 @@
-/* What a job or a type waits for, the one answer of all who say it: its queue, {"queue", "paused_since"}; that its type is
- * resumed, {"type", "paused_since", "until", "reason"}; a worker that takes it, {"type"}, with "resting", how
+/* What a job or a type waits for, the one answer of all who say it: that its queue, batch or type is
+ * resumed, {"queue", "paused": as queue/state/reasons.lua describes a pause}; a worker that takes it, {"type"}, with "resting", how
  * many were told to take no more jobs, and of a job its "queue"; the gate that lets it start last; an executor,
  * {"executors": all of them}; the gates of its keys. Gates are documents, which why and status print:
  *
  *   gate          "mailgun#1", "mailgun#0/42" with the key of a keyed rule; the limit's name when there is no rule
  *   limit_name
  *   rule          "5000/1d", with its "count" and "period" (us; not there: concurrency). Not there: the limit is
- *                 paused as a whole (paused_until), or its rules cannot be read
+ *                 paused as a whole, or its rules cannot be read
  *   open          it is
  *   opens_at      us; not there: it is open, or does not open by time
  *   never         true: the next job costs more than it can ever hold
- *   by_hand       true: somebody has paused the key
+ *   paused        somebody has paused the limit or the key: as queue/state/reasons.lua describes it
  *   own           true: the rule is one that the key has for itself, until own_until (us; not there: no end)
  *   closed        true: the key is closed until such rules are renewed
  *   by            what tells the keys apart, where it is all gates of a keyed rule: "args.customer"
- *   paused_until, held_until (for another job)    us; not there, or not above 0: it is not */
+ *   throttled_until (for a provider), held_until (for another job)    us; not there, or not above 0: it is not */
 #pragma once
 
 #include "queue/limits/limits.h"
@@ -26,8 +26,8 @@ const struct rule *waits_gate(json_t *row, const struct limits *limits, const ch
 int waits_last(const json_t *gates);
 /* Makes what stands as "waits_for": that gate, with "until" (us, GATE_NEVER: not there) in place of what it is now. */
 json_t *waits_until(const json_t *gate, int64_t until_us);
-/* Says that the type waits until somebody resumes it, or its pause ends. pause: as queue/state/reasons.lua has it. */
-json_t *waits_pause(const char *type, const json_t *pause);
+/* Says that it waits until somebody resumes that type, queue or batch (kind), or its pause ends. pause: as queue/state/reasons.lua has it. */
+json_t *waits_pause(const char *kind, const char *name, const json_t *pause);
 /* Says that jobs of a type wait for a worker, in that queue (NULL: in any). */
 json_t *waits_worker(const char *type, const char *queue, int64_t resting, int64_t since_us);
 /* An executor, when the workers that take a type have none to spare; else NULL. */

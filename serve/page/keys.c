@@ -72,7 +72,7 @@ static void write_state(struct page *p, const json_t *row)
 {
     const char *state = json_text_of(row, "state");
     bool by_hand = strcmp(state, "paused") == 0;
-    int64_t until_us = json_us(json_object_get(row, "paused_until"));
+    int64_t until_us = rate_key_until(row);
 
     html(p->h, "<td data-label=\"state\"><span>");
     put_state(p, state);
@@ -179,11 +179,13 @@ static bool is_shown(const json_t *rows, const json_t *paused)
 
 static void write_paused_row(struct page *p, const struct keys *keys, const json_t *row)
 {
+    const json_t *paused = json_object_get(row, "paused");
+
     html(p->h, "<tr><th scope=\"row\">");
     put_secret(p, json_text_of(row, "key"));
     html(p->h, "</th>");
-    put_doc_time(p, "paused", row, "paused_since");
-    put_doc_time(p, "until", row, "paused_until");
+    put_doc_time(p, "paused", paused, "since");
+    put_doc_time(p, "until", paused, "until");
     if (p->r->actions) {
         html(p->h, "<td class=\"acts\">");
         if (!p->r->hide_args)
