@@ -1,6 +1,7 @@
 #include "cli/confirm.h"
 
 #include <stdarg.h>
+#include <string.h>
 #include <unistd.h>
 
 #define DEED_SIZE 400
@@ -33,9 +34,8 @@ int cli_confirm(struct cli *cli, bool yes, const char *action, const char *what,
     va_end(values);
     if (is_on_terminal())
         return ask(cli, action, text);
-    return cli_usage(cli,
-                     "%s: would %s, and nobody can be asked here; add --yes, or --dry-run to change nothing",
-                     action, text);
+    return cli_usage(cli, "%s: would %s, and nobody can be asked here; add --yes%s", action, text,
+                     strstr(cli->action->flags, "dry-run") ? ", or --dry-run to change nothing" : "");
 }
 
 int cli_confirm_one(struct cli *cli, bool yes, const char *action, const char *what, const char *name)

@@ -94,6 +94,20 @@ static bool take_span(struct given *g, struct span value, void *into)
     return true;
 }
 
+/* Takes a number of seconds since 1970, or "2026-11-21T09:00:00+01:00". */
+static bool take_moment(struct given *g, struct span value, void *into)
+{
+    const char *text;
+    int64_t us;
+
+    if (*value.at != '"')
+        return take_seconds(g, value, into);
+    if (!take_text(g, value, &text) || !moment_read(text, &us) || us <= 0)
+        return false;
+    *(double *)into = (double)us / 1e6;
+    return true;
+}
+
 #define TAKEN(its_name, its_member, its_take, its_kind)                                                      \
     {                                                                                                        \
         .name = its_name, .take = its_take, .at = offsetof(struct weir_job_spec, its_member),                \
@@ -116,7 +130,8 @@ static const struct taken {
     TAKEN("max_attempts", max_attempts, take_attempts, "a whole number from 1 to 1000000"),
     TAKEN("timeout", timeout_s, take_span, SECONDS ", or a time such as \"10m\""),
     TAKEN("in", delay_s, take_span, SECONDS ", or a time such as \"10m\""),
-    TAKEN("at", at_s, take_seconds, SECONDS ", since 1970 (not milliseconds)"),
+    TAKEN("at", at_s, take_moment,
+          SECONDS ", since 1970 (not milliseconds), or a time such as \"2026-11-21T09:00:00+01:00\""),
     TAKEN("unique", unique, take_text, "a string"),
     TAKEN("batch", batch, take_text, "a string"),
     TAKEN("traceparent", traceparent, take_text, "a string"),
