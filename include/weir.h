@@ -176,9 +176,10 @@ WEIR_API WEIR_CHECKED int weir_schedule_remove(struct weir *w, const char *name)
 
 /* Sets the limit name to one to eight rules, joined by blanks, such as "100/1m" or
  * "10/s,burst=20 9000/1d,algorithm=sliding-log". They apply at once, to waiting jobs too. A type is held by the
- * limit of its own name. */
+ * limit of its own name. name may be "LIMIT/KEY", KEY any text: that key has these rules, without by=, in place of the
+ * limit's keyed ones, until they are removed. */
 WEIR_API WEIR_CHECKED int weir_rate_set(struct weir *w, const char *name, const char *rules);
-/* Removes the limit. WEIR_ENOTFOUND when there is none; WEIR_EINPUT while types use it. */
+/* Removes the limit, or the rules of "LIMIT/KEY". WEIR_ENOTFOUND when there is none; WEIR_EINPUT while types use it. */
 WEIR_API WEIR_CHECKED int weir_rate_remove(struct weir *w, const char *name);
 /* Holds type by these limits too: their names, joined by blanks. A job of it takes cost slots of each rate (0: as
  * many as before, 1 at first). WEIR_ENOTFOUND when one does not exist; WEIR_EINPUT when they do not go together, or do not live

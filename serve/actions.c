@@ -6,6 +6,7 @@
 #include "core/duration.h"
 #include "producer/schedule.h"
 #include "queue/inspect/cancel.h"
+#include "queue/limits/key_rules.h"
 #include "queue/limits/rate.h"
 #include "queue/limits/type.h"
 #include "queue/schedule/schedule.h"
@@ -15,6 +16,7 @@
 #include "view/dead.h"
 #include "view/job.h"
 #include "view/jobs.h"
+#include "view/key_rules.h"
 #include "view/limits.h"
 #include "view/pause.h"
 #include "view/queues.h"
@@ -89,15 +91,49 @@ static int do_queue_purge(struct weir *w, const struct ask *ask, json_t **doc)
 
 /* ---- Limits */
 
+/* Changes the rules of one key of a limit. */
+static int change_key(struct weir *w, const struct key_change *change, json_t **doc)
+{
+    json_t *answer;
+    int status = key_rules_change(w, change, &answer);
+
+    if (status == 0)
+        status = document_done(w, key_change_document(change, answer), doc);
+    json_decref(answer);
+    return status;
+}
+
+/* Reads for=, else= and if-revision= of the rules of a key. */
+static int set_key(struct weir *w, const struct ask *ask, const char *key, const char *rules, json_t **doc)
+{
+    const char *span = field_text(ask->fields, "for"), *then = field_text(ask->fields, "else");
+    struct key_change change = {.limit = ask->name,
+                                .key = key,
+                                .rules = rules,
+                                .for_us = RATE_ENDLESS,
+                                .closes = then,
+                                .revision = field_number(ask->fields, "if-revision", -1)};
+    struct error why;
+
+    if (span && (duration_parse(span, &change.for_us, &why) < 0 || change.for_us < 1))
+        return error_set(&w->error, WEIR_EINPUT, "rate set %.128s: for how long? give for=10m", ask->name);
+    if (then && strcmp(then, "closed") != 0)
+        return error_set(&w->error, WEIR_EINPUT,
+                         "else: must be closed; without it the rules of the limit hold then");
+    return change_key(w, &change, doc);
+}
+
 static int do_rate_set(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    const char *rules = field_text(ask->fields, "rules");
+    const char *rules = field_text(ask->fields, "rules"), *key = field_text(ask->fields, "key");
     char dropped[RULE_PATH_SIZE];
     struct rule_set kept;
 
     if (!rules)
         return error_set(&w->error, WEIR_EINPUT, "rate set %.128s: no rules; give rules=10/s", ask->name);
-    if (rate_set(w, ask->name, rules, false, &kept, dropped) < 0)
+    if (key)
+        return set_key(w, ask, key, rules, doc);
+    if (rate_set(w, ask->name, rules, 0, &kept, dropped) < 0)
         return w->error.status;
     return document_done(w, rate_set_document(ask->name, &kept, dropped), doc);
 }
@@ -112,6 +148,17 @@ static int do_remove(struct weir *w, const struct ask *ask, json_t **doc)
     if (ask->row->by.remove(w, ask->name) < 0)
         return w->error.status;
     return document_done(w, done_document(ask->name, "remove"), doc);
+}
+
+static int do_rate_remove(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    const char *key = field_text(ask->fields, "key");
+
+    return key ? change_key(w,
+                            &(struct key_change){
+                                .limit = ask->name, .key = key, .for_us = RATE_ENDLESS, .revision = -1},
+                            doc)
+               : do_remove(w, ask, doc);
 }
 
 /* Reads a number from 1 to most; 0: nobody has given it. */
@@ -354,10 +401,10 @@ const struct resource action_resources[] = {
     {"/api/queues/*/pause", THREAD_CHANGE, "for reason create", do_pause, {.pause = queue_pause}},
     {"/api/queues/*/resume", THREAD_CHANGE, "", do_resume, {.pause = queue_pause}},
     {"/api/queues/*/purge", THREAD_CHANGE, "type count", do_queue_purge, {NULL}},
-    {"/api/rates/*", THREAD_CHANGE, "rules", do_rate_set, {NULL}},
+    {"/api/rates/*", THREAD_CHANGE, "rules key for else if-revision", do_rate_set, {NULL}},
     {"/api/rates/*/pause", THREAD_CHANGE, "for reason key", do_pause, {.pause = NULL}},
     {"/api/rates/*/resume", THREAD_CHANGE, "key", do_resume, {.pause = NULL}},
-    {"/api/rates/*/remove", THREAD_CHANGE, "", do_remove, {.remove = weir_rate_remove}},
+    {"/api/rates/*/remove", THREAD_CHANGE, "key", do_rate_remove, {.remove = weir_rate_remove}},
     {"/api/rates/*/weight", THREAD_CHANGE, "key weight", do_rate_weight, {NULL}},
     {"/api/holds/*/end", THREAD_CHANGE, "spent", do_hold_end, {NULL}},
     {"/api/jobs/actions", THREAD_SEARCH, "action search count dry_run cursor", do_jobs, {NULL}},

@@ -274,7 +274,9 @@ static void check_jobs(void)
               "schedule resume day", "schedule run day", "schedule show day", "schedule list",
               "enqueue keyed --id p --key p", "rate pause keyed/p", "rate pause keyed/q --for 1h", "why p",
               "status", "rate keys keyed", "rate keys keyed/q --top 5", "rate show keyed",
-              "rate resume keyed/p", "rate resume keyed/q", "job cancel p");
+              "rate resume keyed/p", "rate resume keyed/q", "rate set keyed/p 1/1h --dry-run",
+              "rate set keyed/p 1/1h --for 1h --else closed", "why p", "rate set keyed/p 2/1h", "why p",
+              "rate show keyed/p", "rate list keyed --keys", "rate remove keyed/p", "job cancel p");
     check("enqueue t --unique k");
     redis_do("HSET", PREFIX "schedules", "odd", "{}");
     check("schedule list");

@@ -14,6 +14,8 @@
 --   key_rules.gates(limit, set, key) the names of their gates
 --   key_rules.seen(any)              does any limit have such keys? A claim knows it, and need not ask
 --   key_rules.read(limit, key)       {till = (0: no end), set_at =, closes =, rules =, shown =, is_over =}; nil: it has none
+--   key_rules.row(r)                 r for JSON: {"rules", "until": "us" (0: no end), "closes": nothing starts then, "is_over": that time has come,
+--                                    "revision": "us"}; nil: none, or the limit's rules hold again
 --   key_rules.parse(text)            the same of what stands in the hash; nil: it is none of these
 --   key_rules.write(limit, key, r)   r: as read, but for is_over
 --   key_rules.forget(limit, key), key_rules.forget_all(limit)
@@ -71,6 +73,11 @@ end
 function key_rules.read(limit, key)
     local text = call_safe('HGET', P .. 'keys:' .. limit, key)
     return type(text) == 'string' and key_rules.parse(text) or nil
+end
+
+function key_rules.row(r)
+    if not r or r.is_over and not r.closes then return nil end
+    return {rules = r.rules, ['until'] = us(r.till), closes = r.closes, is_over = r.is_over, revision = us(r.set_at)}
 end
 
 function key_rules.write(limit, key, r)

@@ -81,13 +81,14 @@ static size_t before_key_of_lane(const char *list)
     return key ? (size_t)(key - list) : strlen(list);
 }
 
-/* "weight NAME KEY N", "pause NAME/KEY ...", "resume NAME/KEY", "jobs ACTION SEARCH: N". */
+/* "weight NAME KEY N", "pause NAME/KEY ...", and so resume, set and remove, "jobs ACTION SEARCH: N". */
 size_t view_change_shown(const char *what)
 {
     static const struct {
         const char *verb;
         char before;
-    } of_keys[] = {{"weight ", ' '}, {"pause ", '/'}, {"resume ", '/'}, {"jobs ", ' '}};
+    } of_keys[] = {{"weight ", ' '}, {"pause ", '/'},  {"resume ", '/'},
+                   {"set ", '/'},    {"remove ", '/'}, {"jobs ", ' '}};
 
     for (size_t i = 0; i < sizeof of_keys / sizeof *of_keys; i++) {
         size_t verb = strlen(of_keys[i].verb), name = verb;

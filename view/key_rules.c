@@ -6,8 +6,8 @@
 #include "throttle/rule.h"
 #include "view/document.h"
 #include "view/format.h"
-#include "view/limits.h"
 #include "view/output.h"
+#include "view/rules.h"
 #include "view/text.h"
 
 /* Fills in the words that a row does not have. NULL: out of memory. */
@@ -20,7 +20,7 @@ static json_t *row_document(const json_t *row)
     bool readable = rule_set_read(answer_text(row, "rules"), &set, &ignored) == 0;
 
     return json_pack("{s:o, s:o, s:s, s:b, s:I}", "rules", readable ? rules_document(&set) : json_null(),
-                     "until", until_us ? json_seconds(until_us) : json_null(), "then",
+                     "until", until_us ? json_seconds(until_us) : json_null(), "at_end",
                      json_is_true(json_object_get(row, "closes")) ? "closed" : "limit", "closed", over,
                      "revision", (json_int_t)answer_int(row, "revision"));
 }
@@ -28,6 +28,21 @@ static json_t *row_document(const json_t *row)
 json_t *key_rules_document(const json_t *row)
 {
     return json_is_object(row) ? row_document(row) : json_null();
+}
+
+json_t *key_change_document(const struct key_change *change, const json_t *answer)
+{
+    json_t *doc = json_pack("{s:s, s:o, s:o, s:o}", "name", change->limit, "key", text_word(change->key),
+                            "own", key_rules_document(json_object_get(answer, "is")), "own_before",
+                            key_rules_document(json_object_get(answer, "was")));
+
+    if (doc && change->dry) {
+        json_object_set_new(doc, "dry_run", json_true());
+        json_object_set_new(doc, "jobs", json_integer(answer_int(answer, "jobs")));
+        json_object_set_new(doc, "too_dear", json_integer(answer_int(answer, "too_dear")));
+        json_object_set_new(doc, "at_least", json_boolean(!json_is_true(json_object_get(answer, "whole"))));
+    }
+    return doc;
 }
 
 static int by_key(const void *a, const void *b)
@@ -69,6 +84,6 @@ void key_rules_put(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "rules that cannot be read");
     if (json_is_number(until))
         output_to(to, " until %s", format_clock(now_us, json_us(until), clock));
-    if (json_is_number(until) && strcmp(answer_text(doc, "then"), "closed") == 0)
+    if (json_is_number(until) && strcmp(answer_text(doc, "at_end"), "closed") == 0)
         output_to(to, ", then closed");
 }

@@ -10,54 +10,12 @@
 #include "view/document.h"
 #include "view/pause.h"
 #include "view/rate_keys.h"
+#include "view/rules.h"
 #include "view/text.h"
 
 json_t *because_document(unsigned because)
 {
     return because ? json_string(forecast_reason(because)) : json_null();
-}
-
-static bool is_gcra(const struct rule *rule)
-{
-    return rule->algorithm == ALGORITHM_GCRA;
-}
-
-/* n T in seconds, exact as far as a double goes. */
-static double span_seconds(const struct rule *rule, int64_t n)
-{
-    return (double)n * (double)rule->period_us / (double)rule->count / 1e6;
-}
-
-/* Describes a rule, without its state. */
-static json_t *rule_document(const struct rule *rule)
-{
-    bool rate = rule->algorithm != ALGORITHM_CONCURRENCY;
-    char text[RULE_TEXT_SIZE];
-    json_t *doc;
-
-    rule_format(rule, text);
-    doc = json_pack("{s:s,s:I,s:I,s:I,s:o}", "rule", text, "count", (json_int_t)rule->count, "burst",
-                    (json_int_t)rule->burst, "most_in_period", (json_int_t)rule_most_in_period(rule),
-                    "period", rate ? json_seconds(rule->period_us) : json_null());
-    if (rule->zone.is_set)
-        json_object_set_new(doc, "zone", json_string(rule->zone_name));
-    if (rule->of_jobs)
-        json_object_set_new(doc, "counts", json_string("jobs"));
-    json_object_set_new(doc, "by", *rule->by ? json_string(rule->by) : json_null());
-    if (is_gcra(rule)) {
-        json_object_set_new(doc, "t", json_real(span_seconds(rule, 1)));
-        json_object_set_new(doc, "tau", json_real(span_seconds(rule, rule->burst - 1)));
-    }
-    return doc;
-}
-
-json_t *rules_document(const struct rule_set *set)
-{
-    json_t *rules = json_array();
-
-    for (size_t i = 0; i < set->count; i++)
-        json_array_append_new(rules, rule_document(&set->at[i]));
-    return rules;
 }
 
 /* A time that has passed is null. */
@@ -77,7 +35,7 @@ static json_t *gate_json(const struct limit *limit, size_t i)
                       json_time(limit_nth_start(limit, i, 1)), "throttled_until",
                       future_json(limit->gates[i].pause_until_us, limit->now_us), "held_until",
                       future_json(limit->held_until_us[i], limit->now_us));
-    if (is_gcra(rule)) /* when all is free again */
+    if (rule->algorithm == ALGORITHM_GCRA) /* when all is free again */
         json_object_set_new(state, "tat",
                             future_json(gate_resets(&limit->gates[i], limit->now_us), limit->now_us));
     if (limit->factor[i])

@@ -4,7 +4,6 @@
 #include "queue/limits/limits.h"
 #include "view/document.h"
 
-json_t *rules_document(const struct rule_set *set);
 /* Why a forecast is "at the earliest"; null: it is not. */
 json_t *because_document(unsigned because);
 /* A limit with the state of its rules, as a list has it. */

@@ -3,6 +3,7 @@
 #include "queue/limits/rate.h"
 #include "queue/status/status.h"
 #include "view/limits.h"
+#include "view/rules.h"
 
 static json_t *change_json(const struct type_status *type, const struct forecast *now,
                            const struct forecast *then)

@@ -5,6 +5,7 @@
 
 #include "queue/limits/rate_keys.h"
 #include "view/format.h"
+#include "view/key_rules.h"
 #include "view/paused_keys.h"
 #include "view/text.h"
 
@@ -54,6 +55,8 @@ static json_t *row_document(const char *limit, const json_t *row, const json_t *
     if (json_object_get(row, "enqueued_at"))
         json_object_set(full, "oldest_at", json_object_get(row, "enqueued_at"));
     doc = document_make(full, members);
+    if (doc)
+        json_object_set_new(doc, "own", key_rules_document(json_object_get(row, "own")));
     json_decref(full);
     return doc;
 }
@@ -75,13 +78,14 @@ static json_t *rate_keys_document(const char *limit, const json_t *answer, const
 
     json_array_foreach(json_object_get(answer, "keys"), i, row)
         json_object_set_new(keys, answer_text(row, "key"), row_document(limit, row, answer, asked));
-    return json_pack("{s:o, s:o, s:I, s:I, s:b, s:o, s:o, s:I}", "name", text_word(limit), "by",
+    return json_pack("{s:o, s:o, s:I, s:I, s:b, s:o, s:o, s:I, s:I}", "name", text_word(limit), "by",
                      text_word(answer_text(answer, "by")), "parked", (json_int_t)answer_int(answer, "parked"),
                      "key_count", (json_int_t)answer_int(answer, "key_count"), "sample",
                      json_is_true(json_object_get(answer, "sample")), "longest",
                      document_rows(keys, by_backlog), "paused_keys",
                      paused_keys_document(json_object_get(answer, "paused_keys")), "paused_key_count",
-                     (json_int_t)answer_int(answer, "paused_key_count"));
+                     (json_int_t)answer_int(answer, "paused_key_count"), "own_key_count",
+                     (json_int_t)answer_int(answer, "own_key_count"));
 }
 
 int view_rate_keys(struct weir *w, const char *limit, int most, const char *key, json_t **doc,
@@ -117,5 +121,7 @@ void limit_add_paused_keys(struct weir *w, const char *name, json_t *doc)
                         paused_keys_document(known ? json_object_get(answer, "paused_keys") : NULL));
     json_object_set_new(doc, "paused_key_count",
                         json_integer(known ? (json_int_t)answer_int(answer, "paused_key_count") : 0));
+    json_object_set_new(doc, "own_key_count",
+                        json_integer(known ? (json_int_t)answer_int(answer, "own_key_count") : 0));
     json_decref(answer);
 }

@@ -160,7 +160,8 @@ static void put_own_rules(FILE *to, const json_t *doc, int64_t now_us)
     size_t i;
 
     json_array_foreach(gates, i, gate) {
-        if (!json_is_true(json_object_get(gate, "own")) || strcmp(last, answer_text(gate, "limit_name")) == 0)
+        if (!json_is_true(json_object_get(gate, "own_rule")) ||
+            strcmp(last, answer_text(gate, "limit_name")) == 0)
             continue;
         output_to(to, "%s%s has rules of its own for %s", *last ? "\n" : "key ", answer_text(doc, "key"),
                   answer_text(gate, "limit_name"));

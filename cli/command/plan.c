@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "throttle/plan.h"
 #include "view/format.h"
+#include "view/rules.h"
 
 #define COUNT_MAX INT64_C(1000000000000000)
 

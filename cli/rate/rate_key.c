@@ -15,27 +15,12 @@
 
 /* ---- Changes */
 
-static json_t *change_document(const struct key_change *change, const json_t *answer)
-{
-    json_t *doc = json_pack("{s:s, s:o, s:o, s:o}", "name", change->limit, "key", text_word(change->key),
-                            "is", key_rules_document(json_object_get(answer, "is")), "was",
-                            key_rules_document(json_object_get(answer, "was")));
-
-    if (doc && change->dry) {
-        json_object_set_new(doc, "dry_run", json_true());
-        json_object_set_new(doc, "jobs", json_integer(answer_int(answer, "jobs")));
-        json_object_set_new(doc, "too_dear", json_integer(answer_int(answer, "too_dear")));
-        json_object_set_new(doc, "counted", json_boolean(json_is_true(json_object_get(answer, "whole"))));
-    }
-    return doc;
-}
-
 static void print_dry(const json_t *doc)
 {
     int64_t dear = json_int_of(doc, "too_dear");
     char jobs[PHRASE_SIZE], count[32];
 
-    output("%s%s waits in lanes", json_is_true(json_object_get(doc, "counted")) ? "" : "at least ",
+    output("%s%s in lanes", json_is_true(json_object_get(doc, "at_least")) ? "at least " : "",
            counted(json_int_of(doc, "jobs"), "job", jobs));
     if (dear > 0)
         output(", and %s of them can never start: they cost more than the new rules let start at once",
@@ -45,8 +30,8 @@ static void print_dry(const json_t *doc)
 
 static int print_change(struct cli *cli, const struct key_change *change, const json_t *answer)
 {
-    json_t *doc = change_document(change, answer);
-    const json_t *is = json_object_get(doc, "is"), *was = json_object_get(doc, "was");
+    json_t *doc = key_change_document(change, answer);
+    const json_t *is = json_object_get(doc, "own"), *was = json_object_get(doc, "own_before");
     int64_t now_us = clock_wall_us();
 
     if (cli->json || !doc)
@@ -132,22 +117,6 @@ static const struct column sheet[] = {
     {.heading = NULL},
 };
 
-/* Adds what the key has of its own to the document of its row. */
-static int add_own(struct weir *w, const char *limit, const char *key, json_t *doc)
-{
-    json_t *rows, *row;
-    int64_t now_us, count;
-    const char *name;
-    int status = key_rules_read(w, limit, key, &rows, &now_us, &count);
-
-    json_object_set_new(doc, "own", json_null());
-    json_object_foreach(rows, name, row) {
-        json_object_set_new(doc, "own", key_rules_document(row));
-    }
-    json_decref(rows);
-    return status;
-}
-
 int rate_show_key(struct cli *cli, struct weir *w, const char *limit, const char *key)
 {
     json_t *keys, *doc;
@@ -159,14 +128,10 @@ int rate_show_key(struct cli *cli, struct weir *w, const char *limit, const char
     doc = json_copy(json_array_get(json_object_get(keys, "longest"), 0));
     json_object_set_new(doc, "name", json_string(limit));
     json_object_set(doc, "by", json_object_get(keys, "by"));
-    status = add_own(w, limit, key, doc);
     json_decref(keys);
-    if (status < 0)
-        status = cli_failed(cli, w);
-    else if (cli->json)
+    if (cli->json)
         return json_print(cli, doc);
-    else
-        status = sheet_print(cli, stdout, sheet, doc, now_us);
+    status = sheet_print(cli, stdout, sheet, doc, now_us);
     json_decref(doc);
     return status;
 }

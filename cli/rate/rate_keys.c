@@ -18,6 +18,8 @@ static void put_state(FILE *to, const json_t *row, int64_t now_us)
     output_to(to, "%s", state);
     if (stopped)
         output_to(to, " until %s", format_clock(now_us, rate_key_until(row), clock));
+    if (json_is_object(json_object_get(row, "own")))
+        output_to(to, ", has rules of its own");
 }
 
 /* Of what waits for others to end there is no time. */

@@ -170,6 +170,16 @@ static void put_paused_keys(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "\nand %s more; weir rate keys NAME", grouped((uint64_t)(more - i), count));
 }
 
+static void put_own_keys(FILE *to, const json_t *doc)
+{
+    int64_t count = json_int_of(doc, "own_key_count");
+    char keys[PHRASE_SIZE];
+
+    if (count > 0)
+        output_to(to, "%s %s rules of %s own; weir rate list %s --keys", counted(count, "key", keys),
+                  count == 1 ? "has" : "have", count == 1 ? "its" : "their", json_text_of(doc, "name"));
+}
+
 /* Puts who holds slots of it, for how long, and the token that ends that. */
 static void put_holds(FILE *to, const json_t *doc, int64_t now_us)
 {
@@ -292,6 +302,7 @@ static const struct column sheet[] = {
     COLUMN("parked", "parked", .show = SHOW_COUNT),
     COLUMN("keys asleep", "keys_asleep", .show = SHOW_COUNT, .drop = 1),
     {.heading = "keys paused", .put_at = put_paused_keys, .drop = 1, .tone = TONE_WARNING},
+    {.heading = "own rules", .put = put_own_keys, .drop = 1},
     {.heading = "held by", .put_at = put_holds, .drop = 1},
     {.heading = "next start", .put_at = put_next},
     {.heading = "last start", .put_at = put_last, .drop = 1},

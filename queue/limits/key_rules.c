@@ -6,6 +6,7 @@
 
 #include "core/client/answer.h"
 #include "core/client/pages.h"
+#include "core/given.h"
 #include "core/script/script.h"
 #include "queue/limits/rate.h"
 #include "throttle/key.h"
@@ -139,4 +140,34 @@ int key_rules_read(struct weir *w, const char *limit, const char *key, json_t **
         *rows = json_incref(r.keys);
     json_decref(r.keys);
     return status;
+}
+
+/* ---- Limits and keys of them */
+
+/* Gives the key of "LIMIT/KEY" rules of its own; NULL: removes them. */
+static int change_key(struct weir *w, const char *name, const char *rules)
+{
+    char limit[RATE_LIMIT_SIZE];
+    struct key_change change = {.limit = limit, .rules = rules, .for_us = RATE_ENDLESS, .revision = -1};
+    json_t *answer;
+    int status;
+
+    rate_part(name, limit, &change.key);
+    status = key_rules_change(w, &change, &answer);
+    json_decref(answer);
+    return status;
+}
+
+int weir_rate_set(struct weir *w, const char *name, const char *rules)
+{
+    if (GIVEN(w, PASSED(name), PASSED(rules)) < 0)
+        return WEIR_EUSAGE;
+    return strchr(name, '/') ? change_key(w, name, rules) : rate_set(w, name, rules, 0, NULL, NULL);
+}
+
+int weir_rate_remove(struct weir *w, const char *name)
+{
+    if (GIVEN(w, PASSED(name)) < 0)
+        return WEIR_EUSAGE;
+    return strchr(name, '/') ? change_key(w, name, NULL) : rate_remove(w, name, false);
 }

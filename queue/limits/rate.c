@@ -261,13 +261,6 @@ int rate_set(struct weir *w, const char *name, const char *rules, unsigned how, 
     return status;
 }
 
-int weir_rate_set(struct weir *w, const char *name, const char *rules)
-{
-    if (GIVEN(w, PASSED(name), PASSED(rules)) < 0)
-        return WEIR_EUSAGE;
-    return rate_set(w, name, rules, false, NULL, NULL);
-}
-
 int rate_remove(struct weir *w, const char *name, bool dry)
 {
     json_t *answer;
@@ -280,13 +273,6 @@ int rate_remove(struct weir *w, const char *name, bool dry)
         status = rate_none(w, "limit", name, RATE_LISTED);
     json_decref(answer);
     return status;
-}
-
-int weir_rate_remove(struct weir *w, const char *name)
-{
-    if (GIVEN(w, PASSED(name)) < 0)
-        return WEIR_EUSAGE;
-    return rate_remove(w, name, false);
 }
 
 static int check_uses(struct weir *w, const char *type, const char *const *limits, size_t count)

@@ -3,7 +3,7 @@
 -- ARGV: now, limit, key ('': all) [, the place where the last call ended]
 -- role: viewer
 -- reply: JSON: {"now": "us", "by": path of its keys, "count": how many have some, "keys": [{"key", "shown": as its jobs have it, where that is known and
---        another text, "rules", "until": "us" (0: no end), "closes": nothing starts then, "is_over": that time has come, "revision": "us"}, ...],
+--        another text, and what key_rules.row has}, ...],
 --        "next": [place], unless that was all}; a key may come twice
 --        {"missing": limit}
 -- writes: nothing
@@ -12,9 +12,10 @@
 local PAGE = '500'
 
 local function add(rows, key, r)
-    if not r or r.is_over and not r.closes then return end
-    rows[#rows + 1] = {key = key, shown = r.shown ~= '' and r.shown or nil, rules = r.rules, ['until'] = us(r.till), closes = r.closes,
-                       is_over = r.is_over, revision = us(r.set_at)}
+    local row = key_rules.row(r)
+    if not row then return end
+    row.key, row.shown = key, r.shown ~= '' and r.shown or nil
+    rows[#rows + 1] = row
 end
 
 local function rate_key_rules(ARGV)

@@ -6,8 +6,8 @@
 -- role: viewer
 -- reply: JSON: {"now": "us", "by": path of its keys, "parked": jobs of its types in lanes, "key_count": keys that have jobs there, about,
 --        "sample": true: there are more keys than were looked at, "keys": [{"key", "gate": the first of its gates, "text": as jobs have it, "parked": jobs, "enqueued_at": "us", the
---        first of them, "next_start": "us", absent: when a job ends; "slots_left", "throttled_until": "us", 0: not, "paused": as reasons.pause has it}, ...],
---        "paused_keys": rows of key_pauses, the first of them, "paused_key_count": all of them}
+--        first of them, "next_start": "us", absent: when a job ends; "slots_left", "throttled_until": "us", 0: not, "paused": as reasons.pause has it, "own": its own rules, as key_rules.row}, ...],
+--        "paused_keys": rows of key_pauses, the first of them, "paused_key_count": all of them, "own_key_count": keys that have rules of their own}
 --        {"next": [cursor, ...]}: the place to go on from, while its types are looked for
 --        {"missing": limit}
 -- writes: nothing
@@ -216,6 +216,7 @@ local function add_gates(row, limit, set, key)
     end
     row.paused = reasons.key(limit, key)
     row.throttled_until = us(not row.paused and row.throttled_until or 0)
+    row.own = key_rules.row(key_rules.read(limit, key))
 end
 
 -- Adds what the first job of a key says: since when it waits, the key as it has it, and when it may start.
@@ -300,7 +301,7 @@ local function rate_keys(ARGV)
     find_keys(found, place, ARGV, most, paused)
     return answer{now = us(now), by = set.path, parked = us(place.jobs), key_count = us(max(found.count, with_jobs(found.list))),
                   sample = not found.whole or nil, keys = rows_of(found, most, limit, set), paused_keys = paused,
-                  paused_key_count = paused_count}
+                  paused_key_count = paused_count, own_key_count = us(key_rules.count(limit))}
 end
 
 return rate_keys

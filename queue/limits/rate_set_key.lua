@@ -8,7 +8,7 @@
 -- reply: JSON: {"was": row, the rules before; not there: none, "is": row, those of now; not there: none, "by": the path of the limit's keys, "jobs": its
 --        jobs in lanes, "too_dear": those of them that cost more than the new rules can ever let start, "whole": false: not all were looked at (these
 --        three: dry alone), "rest": as rate_wake has it}
---        row: {"rules", "until": "us" (0: no end), "closes": nothing starts then, "is_over", "revision": "us"}
+--        row: as key_rules.row has it
 --        {"conflict": the revision of now, 0: it has none}, nothing was changed
 --        {"missing": limit}
 -- uses: body check gate key_pauses key_rules partition rates rules slices types
@@ -16,10 +16,6 @@
 local KEY_MOST = 1000  -- lanes of the key that dry looks at
 local READ_MOST = 1000 -- jobs of it that it reads
 local TYPES_MOST = 200
-
-local function row_of(r)
-    return r and {rules = r.rules, ['until'] = us(r.till), closes = r.closes, is_over = r.is_over, revision = us(r.set_at)} or nil
-end
 
 -- ---- Places
 
@@ -176,7 +172,7 @@ local function rate_set_key(ARGV)
     end
     local r = new and {till = ARGV[6] ~= '' and now + tonumber(ARGV[6]) or 0, set_at = max(now, revision + 1), closes = ARGV[7] == 'closed',
                        rules = words, shown = ARGV[4]}
-    local reply = {was = row_of(before), is = row_of(r), by = set.path}
+    local reply = {was = key_rules.row(before), is = key_rules.row(r), by = set.path}
     if dry then
         reply.jobs, reply.too_dear, reply.whole = count_dear(name, key, burst_of(new))
         reply.jobs, reply.too_dear = us(reply.jobs), us(reply.too_dear)

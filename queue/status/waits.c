@@ -43,8 +43,7 @@ static const struct rule *own_rule(json_t *row, struct rule *own)
     if (rule_read(answer_text(row, "own_rule"), own, &ignored) < 0)
         return NULL;
     own->place = (int)answer_int(row, "index");
-    json_object_del(row, "own_rule");
-    json_object_set_new(row, "own", json_true());
+    json_object_set_new(row, "own_rule", json_true());
     if (answer_int(row, "own_until") == 0)
         json_object_del(row, "own_until");
     return own;

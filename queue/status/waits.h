@@ -11,7 +11,7 @@
  *   opens_at      us; not there: it is open, or does not open by time
  *   never         true: the next job costs more than it can ever hold
  *   paused        somebody has paused the limit or the key: as queue/state/reasons.lua describes it
- *   own           true: the rule is one that the key has for itself, until own_until (us; not there: no end)
+ *   own_rule      true: the rule is one that the key has for itself, until own_until (us; not there: no end)
  *   closed        true: the key is closed until such rules are renewed
  *   by            what tells the keys apart, where it is all gates of a keyed rule: "args.customer"
  *   throttled_until (for a provider), held_until (for another job)    us; not there, or not above 0: it is not */

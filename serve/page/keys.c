@@ -68,6 +68,22 @@ static void write_bar(struct page *p, int64_t parked, int64_t most)
          parked, BAR, BAR, parked > 0 && width < 4 ? 4 : width);
 }
 
+/* The rules that a key has for itself. */
+static void write_own(struct page *p, const json_t *own)
+{
+    const json_t *rules = json_object_get(own, "rules"), *until = json_object_get(own, "until");
+
+    if (!json_is_object(own))
+        return;
+    html(p->h, ", rules of its own:");
+    for (size_t i = 0; i < json_array_size(rules); i++)
+        html(p->h, " %s", json_text_of(json_array_get(rules, i), "rule"));
+    if (json_is_number(until)) {
+        html(p->h, ", until ");
+        put_time(p, json_us(until), "");
+    }
+}
+
 static void write_state(struct page *p, const json_t *row)
 {
     const char *state = json_text_of(row, "state");
@@ -81,6 +97,7 @@ static void write_state(struct page *p, const json_t *row)
              until_us < FORMAT_ENDLESS_US ? "ends" : "until");
         put_time(p, until_us, "");
     }
+    write_own(p, json_object_get(row, "own"));
     html(p->h, "</span></td>");
 }
 
