@@ -582,6 +582,20 @@ TEST_WITH(test_a_gate_is_read_and_written_once_in_a_call, client_flush, NULL)
     free(answer);
 }
 
+/* A gate that was read under the rule of its state counts by its own from then on. */
+TEST_WITH(test_a_gate_that_was_released_counts_by_its_rule, client_flush, NULL)
+{
+    struct args a = {0};
+    redisReply *reply;
+
+    set_state("1795000000000000 0 - - gcra:5/60000000/5 1795000000000000 0 ~1");
+    library_begin(&a, "released", PREFIX, BEGIN_US);
+    args_add(&a, "gcra:5/60000000/5,of=jobs");
+    reply = ask(&a);
+    assert_string_equal(reply->str, "4");
+    freeReplyObject(reply);
+}
+
 /* ---- Rates that adapt */
 
 TEST_WITH(test_throttled_halves_the_rate_and_it_grows_again, client_flush, NULL)
