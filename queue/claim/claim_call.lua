@@ -87,16 +87,17 @@ end
 
 -- ---- The call
 
--- Asks in one command whether the worker is registered, jobs are to run alone, keys have rules of their own, and something is halted or of a newer
--- format: a key that is named n times counts n times, so the sum says which are there.
+-- Asks in one command whether the worker is registered, and whether anything is not as usual: jobs are to run alone, keys have rules of their own, or
+-- something is halted or of a newer format. A key that is named n times counts n times, so the sum says which are there; it is asked only where one is.
 local function ask_first(c)
-    local a, alone, own = P .. 'active:' .. c.worker, P .. 'alone', P .. 'key_rules'
-    local found = call('EXISTS', a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, own, own, own, own, own, own, own, own, alone, alone, alone, alone,
-                       P .. 'halted', P .. 'cancelled', P .. 'format:' .. FORMAT_NEWEST + 1)
-    c.halts = found % 4 > 0    -- something is paused or cancelled, or there are newer data: claim_halt
-    c.suspects = found % 8 > 3 -- jobs are to run alone: claim_alone
-    key_rules.seen(found % 16 > 7)
-    return found >= 16
+    local active, alone, own, format_key = P .. 'active:' .. c.worker, P .. 'alone', P .. 'key_rules', P .. 'format:' .. FORMAT_NEWEST + 1
+    local halted, stopped = P .. 'halted', P .. 'cancelled'
+    local found = call('EXISTS', active, active, active, active, active, active, active, active, alone, own, halted, stopped, format_key)
+    local which = found > 8 and call('EXISTS', own, own, own, own, own, own, own, own, alone, alone, alone, alone, halted, stopped, format_key) or 0
+    c.halts = which % 4 > 0    -- something is paused or cancelled, or there are newer data: claim_halt
+    c.suspects = which % 8 > 3 -- jobs are to run alone: claim_alone
+    key_rules.seen(which > 7)
+    return found >= 8
 end
 
 -- What a worker knows to wait in a queue, letters of claim_dues.
