@@ -15,8 +15,7 @@
  * A table fits the terminal, or $COLUMNS. Times lose their clock first. Then columns are left out: those with
  * nothing but "-" and 0 first, then the one with the largest drop, one with a tone last; a column with drop 0
  * stays. Elsewhere, in a pipe or a file, all are there. */
-#ifndef CLI_DOCUMENT_TABLE_H
-#define CLI_DOCUMENT_TABLE_H
+#pragma once
 
 #include "cli/document/json.h"
 #include "cli/print/color.h"
@@ -75,5 +74,3 @@ WEIR_CHECKED int table_list(struct cli *cli, const struct column *columns, json_
 /* Prints doc as lines "heading: value". */
 WEIR_CHECKED int sheet_print(struct cli *cli, FILE *to, const struct column *lines, const json_t *doc,
                              int64_t now_us);
-
-#endif
