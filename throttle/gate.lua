@@ -268,9 +268,8 @@ local function keep_under(g)
         local f, n, at = {rule = rule, base = rule, till = STAYS}, g.algorithm.used(g)
         rule.algorithm.fresh(f)
         if n > 0 then rule.algorithm.fill(f, min(n, rule.burst), at) end
-        formers[#formers + 1] = f
-        if #formers > FORMER_MOST then merge_formers(formers) end
-        g.former = formers
+        formers[#formers + 1], g.former = f, formers
+        if #g.former > FORMER_MOST then merge_formers(g.former) end
     end
 end
 
