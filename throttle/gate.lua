@@ -252,6 +252,13 @@ local function note(g, s, k, cost)
     end
 end
 
+-- Notes slots that are charged now. A rule of jobs in whose place this one holds has noted its one when the job started.
+local function note_charge(g, slots)
+    for _, f in ipairs(g.former) do
+        if f.till < STAYS or not g.base.under.of_jobs then f.rule.algorithm.note(f, now, slots) end
+    end
+end
+
 -- Has a former state of the rule in whose place that of the gate holds, and of no other one that is to stay.
 local function keep_under(g)
     local under, formers, there = g.base.under, g.former or {}, false
@@ -551,7 +558,7 @@ end
 function gate.charge(g, slots)
     if g.pending then settle() end
     g.algorithm.charge(g, slots)
-    if g.former then note(g, now, 1, slots) end
+    if g.former then note_charge(g, slots) end
     g.changed = true
 end
 
