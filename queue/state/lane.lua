@@ -15,6 +15,8 @@
 -- uses: bell body check counters heads lane_names large later_records longest registry slices types
 local lane = {}
 
+local FORMER_MOST = 1000 -- gates looked through for a lane that waits at one that its type does not ask any more: 1 ms
+
 -- Says which key of a queue has another kind, of those that type_is_due writes; nil: none.
 function lane.wrong_due(queue)
     return check.wrong_kind('wait:' .. queue .. '/-', 'zset') or check.wrong_kind('wake:' .. queue, 'zset')
@@ -177,17 +179,31 @@ function lane.leave_gate(queue, name, node)
     forget_share(queue, node:match('^([^/]+)/(.*)$'))
 end
 
+-- Wakes a lane that waits at that gate: it goes to its ring. Returns whether it waited there.
+local function wake_at(queue, name, kind, key)
+    local node = kind .. '/' .. key
+    local ticket = call_safe('ZSCORE', P .. 'wait:' .. queue .. '/' .. name, node)
+    if type(ticket) ~= 'string' then return false end
+    put_in_ring(queue, kind, key, tonumber(ticket))
+    stop_waiting(queue, name, node)
+    return true
+end
+
+-- Wakes a lane at a gate that its type does not ask any more: that gate is due, until a claim has looked.
+local function wake_at_former(queue, kind, key)
+    if call('ZSCORE', P .. 'ring:' .. queue .. '/' .. kind, key) then return end
+    for _, name in ipairs(call('ZRANGEBYSCORE', P .. 'sleep:' .. queue, '-inf', us(now), 'LIMIT', '0', us(FORMER_MOST))) do
+        if sub(name, -#key - 1) == '/' .. key and wake_at(queue, name, kind, key) then return end
+    end
+end
+
 -- Wakes a lane of which a job was cancelled: if it is the first, the next claim meets it. A lane that sleeps goes to its ring.
 function lane.wake(queue, kind, key)
-    local node = kind .. '/' .. key
+    local found = false
     for _, spec in ipairs(types.specs(kind, key)) do
-        local ticket = call('ZSCORE', P .. 'wait:' .. queue .. '/' .. spec.name, node)
-        if ticket then
-            put_in_ring(queue, kind, key, tonumber(ticket))
-            stop_waiting(queue, spec.name, node)
-            break
-        end
+        found = found or wake_at(queue, spec.name, kind, key)
     end
+    if not found then wake_at_former(queue, kind, key) end
     lane.gates_are_due(queue, kind, '')
 end
 
