@@ -133,7 +133,7 @@ static int do_rate_set(struct weir *w, const struct ask *ask, json_t **doc)
         return error_set(&w->error, WEIR_EINPUT, "rate set %.128s: no rules; give rules=10/s", ask->name);
     if (key)
         return set_key(w, ask, key, rules, doc);
-    if (rate_set(w, ask->name, rules, 0, &kept, dropped) < 0)
+    if (rate_set(w, ask->name, rules, 0, &kept, dropped, NULL) < 0)
         return w->error.status;
     return document_done(w, rate_set_document(ask->name, &kept, dropped), doc);
 }

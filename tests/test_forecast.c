@@ -100,6 +100,15 @@ static void enqueue_keyed(const char *key, int count)
         enqueue_with("slow", textf("%s%d", key, i), textf("\"key\":\"%s\"", key));
 }
 
+/* Rules of its own are over for a key, and nothing holds in their place. */
+static void close_key(const char *key)
+{
+    const char *words[] = {"slow", key, "", "gcra:5/1000000/1", "1", "closed", "", "0", "set", "tests"};
+
+    must(turns_ask("rate_set_key", words, 10));
+    turns.now_us++;
+}
+
 static void run_step(const char *step)
 {
     char name[80];
@@ -126,6 +135,8 @@ static void run_step(const char *step)
         }
     else if (sscanf(step, "pause-key %79s %d", name, &n) == 2)
         must(turns_pause_key("slow", name, n < 0 ? -1 : n * SECOND_US));
+    else if (sscanf(step, "close-key %79s", name) == 1)
+        close_key(name);
     else if (sscanf(step, "pause %d", &n) == 1)
         must(turns_pause("slow", n * SECOND_US));
     else if (sscanf(step, "pause-type %d", &n) == 1)
@@ -195,6 +206,14 @@ static const struct place {
     {"a key that is paused",
      "worker 60; rate gcra:6/60000000/2,by=key; pause-key anna -1; keyed anna 3; drain", .first = "anna0",
      .type = "slow#0/anna, 6 a minute, paused by hand, until it is resumed", .halted = true, .stuck = true},
+    {"a key that is closed", "worker 60; rate gcra:6/60000000/2,by=key; close-key anna; keyed anna 3; drain",
+     .first = "anna0", .type = "slow#0/anna, closed until rules of its own are set again", .halted = true,
+     .stuck = true},
+    {"a closed key behind a gate for all",
+     "worker 60; rate gcra:6/60000000/2,by=key gcra:1/60000000/1; close-key anna; keyed bob 1; drain; keyed "
+     "anna 3; drain",
+     .first = "anna0", .type = "slow#0/anna, closed until rules of its own are set again", .halted = true,
+     .stuck = true},
     {"a paused key among others",
      "worker 60; rate gcra:6/60000000/2,by=key; pause-key anna -1; keyed anna 3; drain; keyed bob 60; drain",
      .first = "bob2", .type = "slow#0, 6 a minute for each key, until",
@@ -468,6 +487,8 @@ static void look_everywhere(struct said *said)
     look_at_page("/types/slow", said->waits);
     if (said->next_us >= FORMAT_ENDLESS_US)
         look_at_text("/limits/slow", "<dt>next start</dt><dd><span>when it is resumed</span>");
+    if (strstr(said->waits, ", closed until"))
+        look_at_text("/limits/slow", ">when rules of its keys are set again<");
     if (place->first)
         look_at_key(said);
     if (place->first)

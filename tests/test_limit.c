@@ -136,11 +136,11 @@ TEST_WITH(test_a_change_of_many_keys_rests, client_flush, NULL)
     struct rule_set kept;
     char *text;
 
-    assert_int_equal(rate_set(w, "mail", "1/1d,by=key", false, &kept, NULL), 0);
+    assert_int_equal(rate_set(w, "mail", "1/1d,by=key", false, &kept, NULL, NULL), 0);
     server_do(&server, "EVAL", fill, "1", PREFIX);
     server_do(&server, "CONFIG", "RESETSTAT");
     began_us = clock_mono_us();
-    assert_int_equal(rate_set(w, "mail", "2/1d,by=key", false, &kept, NULL), 0);
+    assert_int_equal(rate_set(w, "mail", "2/1d,by=key", false, &kept, NULL, NULL), 0);
     began_us = clock_mono_us() - began_us;
     text = server_ask(&server, "INFO", "commandstats", NULL);
     for (const char *at = text; (at = strstr(at, "cmdstat_fcall")); at++)

@@ -128,7 +128,7 @@ static struct forecast forecast_of(const char *type, const char *limit, const ch
     if (rules) {
         struct rule_set kept;
 
-        assert_int_equal(rate_set(w, limit, rules, true, &kept, NULL), 0);
+        assert_int_equal(rate_set(w, limit, rules, true, &kept, NULL, NULL), 0);
         assert_int_equal(limit_change(limits_find(&limits, limit), limit, &kept, BEGIN_US, &after, &e), 0);
     }
     for (size_t i = 0; i < limits.type_count; i++)

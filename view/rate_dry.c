@@ -67,7 +67,7 @@ int view_rate_dry(struct weir *w, const char *name, const char *rules, json_t **
     struct rule_set kept;
     struct limits limits = {0};
     struct limit after = {0};
-    int status = rate_set(w, name, rules, true, &kept, dropped);
+    int status = rate_set(w, name, rules, true, &kept, dropped, NULL);
 
     *doc = NULL;
     if (status == 0)

@@ -39,7 +39,7 @@ static int write_limit(struct applying *a, const char *name, const json_t *row, 
                        enum phase phase)
 {
     if (rules && phase == (count_words(rules) < count_words(json_text_of(row, "was")) ? FEWER : RULES))
-        return rate_set(a->w, name, rules, false, NULL, NULL);
+        return rate_set(a->w, name, rules, false, NULL, NULL, NULL);
     if (phase == REMOVE && json_is_null(json_object_get(row, "value")))
         return rate_remove(a->w, name, false);
     return 0;

@@ -46,6 +46,18 @@ static void put_cost(FILE *to, const json_t *doc)
         output_to(to, "%s", counted(answer_int(doc, "cost"), "slot", text));
 }
 
+/* True when it is a key that is closed that holds the job. */
+static bool holds_closed(const json_t *gates)
+{
+    const json_t *gate;
+    size_t i;
+
+    json_array_foreach(gates, i, gate)
+        if (json_is_true(json_object_get(gate, "closed")))
+            return true;
+    return false;
+}
+
 /* Nothing is said where what it waits for says it. */
 static void put_start(FILE *to, const json_t *doc, int64_t now_us)
 {
@@ -65,7 +77,7 @@ static void put_start(FILE *to, const json_t *doc, int64_t now_us)
                   json_is_true(json_object_get(doc, "at_the_earliest")) ? ", at the earliest" : "",
                   *because ? " (" : "", because, *because ? ")" : "");
     else if (json_array_size(gates) > 0 && (json_object_get(halt, "gate") || !json_is_object(halt)))
-        output_to(to, "when others end");
+        output_to(to, holds_closed(gates) ? "when rules of its own are set again" : "when others end");
     else if (json_is_array(gates) && !json_is_object(halt))
         output_to(to, "as soon as a worker takes it: its type has no limit");
 }

@@ -36,22 +36,24 @@ static int set_limit(struct cli *cli, struct weir *w, const char *name)
     char dropped[RULE_PATH_SIZE];
     struct rule_set kept;
     json_t *doc;
+    int64_t lost = 0;
     int status;
 
     if (!rules)
         return error_no_memory(&cli->error, "rate");
     status = rate_set(w, name, rules,
                       (rate_given.dry_run ? RATE_DRY : 0) | (rate_given.drop_keys ? RATE_DROP_KEYS : 0),
-                      &kept, dropped);
+                      &kept, dropped, &lost);
     free(rules);
     if (status < 0)
         return cli_failed(cli, w);
     if (rate_given.dry_run)
-        return rate_print_dry(cli, w, name, &kept, dropped);
+        return rate_print_dry(cli, w, name, &kept, dropped, lost);
     doc = rate_set_document(name, &kept, dropped);
     if (cli->json)
         return json_print(cli, doc);
     print_rules(doc);
+    rate_print_lost(name, lost);
     rate_print_dropped(name, dropped, cli->operands[1]);
     json_decref(doc);
     return 0;

@@ -21,6 +21,8 @@ char *rate_join(char **argv);
 WEIR_CHECKED int rate_change_use(struct cli *cli, struct weir *w, bool use);
 /* Says that the new rules, the first of which is rule, tell jobs apart no more by what the old ones did; "": says nothing. */
 void rate_print_dropped(const char *name, const char *dropped, const char *rule);
+/* Says how many keys lose rules of their own; 0: says nothing. */
+void rate_print_lost(const char *name, int64_t lost);
 
 /* cli/rate/rate_show.c */
 int rate_run_list(struct cli *cli, struct weir *w);
@@ -50,4 +52,4 @@ int rate_run_unuse(struct cli *cli, struct weir *w);
 
 /* cli/rate/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
 int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept,
-                   const char *dropped);
+                   const char *dropped, int64_t lost);

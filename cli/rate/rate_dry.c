@@ -29,7 +29,7 @@ static const struct column columns[] = {
     {.heading = NULL},
 };
 
-static int print_text(struct cli *cli, const struct limits *limits, const struct limit *after,
+static int print_text(struct cli *cli, const struct limits *limits, const struct limit *after, int64_t lost,
                       const json_t *types)
 {
     const struct limit *before = limits_find(limits, after->name);
@@ -39,6 +39,7 @@ static int print_text(struct cli *cli, const struct limits *limits, const struct
     if (before && before->readable)
         rule_set_format(&before->set, old);
     output("%s: nothing was changed; now: %s; then: %s\n", after->name, old, new);
+    rate_print_lost(after->name, lost);
     if (json_object_size(types) > 0)
         return table_print(cli, stdout, columns, types, limits->now_us);
     output("no job that it holds is waiting\n");
@@ -46,7 +47,7 @@ static int print_text(struct cli *cli, const struct limits *limits, const struct
 }
 
 static int print_changes(struct cli *cli, const struct limits *limits, const struct limit *after,
-                         const char *dropped)
+                         const char *dropped, int64_t lost)
 {
     json_t *doc;
     int status = rate_dry_document(limits, after, dropped, &doc, &cli->error);
@@ -54,7 +55,7 @@ static int print_changes(struct cli *cli, const struct limits *limits, const str
     if (status == 0 && cli->json)
         return json_print(cli, doc);
     if (status == 0)
-        status = print_text(cli, limits, after, json_object_get(doc, "types"));
+        status = print_text(cli, limits, after, lost, json_object_get(doc, "types"));
     if (status == 0)
         rate_print_dropped(
             after->name, dropped,
@@ -64,13 +65,13 @@ static int print_changes(struct cli *cli, const struct limits *limits, const str
 }
 
 int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept,
-                   const char *dropped)
+                   const char *dropped, int64_t lost)
 {
     struct limits limits;
     struct limit after;
     int status = rate_dry_look(w, name, kept, &limits, &after);
 
-    status = status < 0 ? cli_failed(cli, w) : print_changes(cli, &limits, &after, dropped);
+    status = status < 0 ? cli_failed(cli, w) : print_changes(cli, &limits, &after, dropped, lost);
     limit_free(&after);
     limits_free(&limits);
     return status;

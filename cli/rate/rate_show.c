@@ -206,6 +206,8 @@ static void put_next(FILE *to, const json_t *doc, int64_t now_us)
 
     if (json_is_true(json_object_get(doc, "quiet")))
         output_to(to, "when a quiet worker is resumed");
+    else if (json_is_true(json_object_get(doc, "closed")))
+        output_to(to, "when rules of its keys are set again");
     else if (json_is_array(json_object_get(doc, "rules")))
         output_to(to, "%s", when_text(json_object_get(doc, "next_start"), now_us, when));
 }

@@ -35,6 +35,15 @@ void rate_print_dropped(const char *name, const char *dropped, const char *rule)
             name, dropped, name, rule, dropped);
 }
 
+void rate_print_lost(const char *name, int64_t lost)
+{
+    char keys[PHRASE_SIZE];
+
+    if (lost > 0)
+        output("%s: %s without rules of %s own then\n", name, counted(lost, "key", keys),
+               lost == 1 ? "its" : "their");
+}
+
 static json_t *use_json(const struct cli *cli)
 {
     json_t *limits = json_array();

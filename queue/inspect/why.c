@@ -284,6 +284,11 @@ static void find_wait(struct look *look, const struct place *of_key, const struc
         set_wait(look, waits_until(gate, last_us == GATE_NEVER ? last_us : start_us));
 }
 
+static bool is_closed(const struct look *look)
+{
+    return json_is_true(json_object_get(look->last, "closed"));
+}
+
 /* Sets when the job starts, not before now: the limits may have been read a while ago. */
 static void set_start(json_t *why, int64_t start_us, unsigned because)
 {
@@ -313,7 +318,7 @@ static int foretell(struct look *look, struct place of_key, unsigned because)
         return look->w->error.status;
     start_us = pass_keys(look, forecast.from_us,
                          forecast.last_us == GATE_NEVER ? forecast.from_us : forecast.last_us, &of_key);
-    if (start_us <= now_us && needs_an_end(look, answer_int(look->why, "ahead") + 1))
+    if (is_closed(look) || (start_us <= now_us && needs_an_end(look, answer_int(look->why, "ahead") + 1)))
         start_us = GATE_NEVER;
     set_start(look->why, start_us, because | forecast.because);
     find_wait(look, &of_key, &of_all, start_us);

@@ -162,7 +162,7 @@ int weir_rate_set(struct weir *w, const char *name, const char *rules)
 {
     if (GIVEN(w, PASSED(name), PASSED(rules)) < 0)
         return WEIR_EUSAGE;
-    return strchr(name, '/') ? change_key(w, name, rules) : rate_set(w, name, rules, 0, NULL, NULL);
+    return strchr(name, '/') ? change_key(w, name, rules) : rate_set(w, name, rules, 0, NULL, NULL, NULL);
 }
 
 int weir_rate_remove(struct weir *w, const char *name)

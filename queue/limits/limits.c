@@ -352,6 +352,8 @@ int limit_change(const struct limit *before, const char *name, const struct rule
 
     *after = (struct limit){.readable = true, .set = *rules, .now_us = now_us};
     snprintf(after->name, sizeof after->name, "%s", name);
+    after->drops_keys =
+        before && before->readable && strcmp(rule_set_path(&before->set), rule_set_path(rules)) != 0;
     after->pause_until_us = before ? before->pause_until_us : 0;
     if (!make_gates(after))
         status = WEIR_EINTERNAL;

@@ -20,8 +20,9 @@ struct limit {
     int64_t factor[RULES_MAX]; /* thousandths of the rate that are granted now; 0: the rule does not adapt */
     int64_t held_until_us[RULES_MAX]; /* of its gates, for a job that waits for others too; 0: not held */
     int64_t pause_until_us;           /* of the limit as a whole; not above now_us: it is not paused */
-    char *reason;   /* in the words of who has paused it, as status_limits tells it; NULL: nobody has said */
-    int64_t now_us; /* Redis's time when it was read */
+    char *reason;    /* in the words of who has paused it, as status_limits tells it; NULL: nobody has said */
+    int64_t now_us;  /* Redis's time when it was read */
+    bool drops_keys; /* as it would be, the rules that single keys have for themselves are gone */
 };
 
 /* What rates.keyless of queue/limits/rates.lua tells of a type: jobs of it that have nothing at the path by which a limit tells them apart, of so many. They share one gate. */
@@ -34,13 +35,14 @@ struct keyless {
 struct backlog {
     int64_t jobs,
         slots; /* those that may start when their turn comes, and what they cost, by what those cost that were read; 0: none was */
-    int64_t least, most; /* the cheapest and the dearest that was read */
-    int64_t head;        /* what the one costs that has its turn first */
-    bool counted;        /* all were read */
-    int64_t stopped;     /* jobs of keys that are paused until somebody resumes them, */
-    int64_t stopped_until_us;
+    int64_t least, most;      /* the cheapest and the dearest that was read */
+    int64_t head;             /* what the one costs that has its turn first */
+    bool counted;             /* all were read */
+    int64_t stopped;          /* jobs of keys that are paused until somebody resumes them, or closed, */
+    int64_t stopped_until_us; /* GATE_NEVER: closed */
     /* the gate of one of these keys: [limit, index of the rule, key]; NULL: there is none */
     struct json_t *stop;
+    bool closed; /* that key, until rules of its own are set again */
     /* when its key lets the first one start; GATE_NEVER: when a job ends; 0: now, or it is not known */
     int64_t opens_us;
     struct json_t *lanes; /* the longest lanes of keys: as backlog.lua has them; NULL */

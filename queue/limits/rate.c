@@ -243,7 +243,7 @@ static int change_rules(struct weir *w, const char *name, const struct rule_set 
 }
 
 int rate_set(struct weir *w, const char *name, const char *rules, unsigned how, struct rule_set *kept,
-             char dropped[RULE_PATH_SIZE])
+             char dropped[RULE_PATH_SIZE], int64_t *lost)
 {
     struct rule_set set;
     json_t *answer;
@@ -255,6 +255,8 @@ int rate_set(struct weir *w, const char *name, const char *rules, unsigned how, 
     status = change_rules(w, name, &set, how, &answer);
     if (status == 0 && dropped)
         snprintf(dropped, RULE_PATH_SIZE, "%s", answer_text(answer, "dropped"));
+    if (status == 0 && lost)
+        *lost = answer_int(answer, "lost");
     if (status == 0 && kept)
         status = rule_set_read(answer_text(answer, "kept"), kept, &w->error);
     json_decref(answer);

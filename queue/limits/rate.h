@@ -27,9 +27,10 @@ WEIR_CHECKED int rate_apply(struct weir *w, struct json_t *answer);
 
 /* The changes, those whose rules or names are words of rules joined by blanks. They do all of it, rate_apply
  * too; what weir.h has are these. how: of rate_set_request. kept: how the rules stand then.
- * dropped (may be NULL): by what the limit told jobs apart until now, where the new rules do not; else "". */
+ * dropped (may be NULL): by what the limit told jobs apart until now, where the new rules do not; else "".
+ * lost (may be NULL): how many keys lose rules of their own. */
 WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, unsigned how,
-                          struct rule_set *kept, char dropped[RULE_PATH_SIZE]);
+                          struct rule_set *kept, char dropped[RULE_PATH_SIZE], int64_t *lost);
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
 /* Lets a type be held by limits, or (use false) no more. cost 0: it stays as it is. */
 WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);

@@ -199,7 +199,7 @@ local function rate_set(ARGV)
         rates.wake({name}, holds_ahead(before or '', words))
         asleep, rest = rates.look_on('0', text == '' and name or '', {})
     end
-    return answer{was = before and true or false, kept = concat(words, ' '), asleep = asleep, rest = rest,
+    return answer{was = before and true or false, lost = own > 0 and us(own) or nil, kept = concat(words, ' '), asleep = asleep, rest = rest,
                   dropped = not (new or {}).path and old.path or nil,
                   recount = not dry and old.path ~= (new or {}).path and (before or '') or nil}
 end

@@ -80,9 +80,10 @@ static int set_starts(json_t *jobs, const struct limits *limits, const struct li
     json_array_foreach(jobs, i, job) {
         int64_t start_us = GATE_NEVER, opens_us = answer_int(job, "opens_at");
 
-        if (status == 0)
+        if (status == 0 && !json_is_true(json_object_get(job, "shut")))
             status = walk_on(&walk, cost_of(job, limits), &start_us);
         json_object_del(job, "opens_at");
+        json_object_del(job, "shut");
         json_object_del(job, "cost");
         start_us = opens_us > start_us ? opens_us : start_us;
         if (limit->readable && start_us < GATE_NEVER)

@@ -3,8 +3,8 @@
 -- ARGV: now, most (jobs, 1 to 50), type, type ... (at most 20)
 -- role: viewer
 -- reply: JSON: {"now": "us", "jobs": [{"type", "queue", "id", "key", "cost" where it names its own, "opens_at", "list", "place", "of": as find_job has them}, ...]}
---        First those in lanes whose keys may start, in the order of their turns, then those whose key has a closed gate, with "opens_at": "us",
---        then those that no claim has met yet. Of a lane at a closed gate the first job alone. Paused queues have none; of more than 100 queues,
+--        First those in lanes whose keys may start, in the order of their turns, then those whose key has a closed gate, with "opens_at": "us", or
+--        "shut": true: no time opens it; then those that no claim has met yet. Of a lane at a closed gate the first job alone. Paused queues have none; of more than 100 queues,
 --        and of many lanes and jobs of other types before these, some are not looked at.
 --
 -- writes: nothing
@@ -140,7 +140,11 @@ local function take_asleep(asleep, jobs, most)
     sort(asleep, by_opening)
     for _, lane in ipairs(asleep) do
         local entry = #jobs < most and read_lane(lane.queue, lane.name, lane.key, 1)[1]
-        if entry then jobs[#jobs + 1] = row_of(entry, lane.name, lane.queue, lane.key, 1, lane.at > now and lane.at < 2 ^ 53 and us(lane.at) or nil) end
+        if entry then
+            local row = row_of(entry, lane.name, lane.queue, lane.key, 1, lane.at > now and lane.at < 2 ^ 53 and us(lane.at) or nil)
+            row.shut = lane.at >= 2 ^ 53 or nil
+            jobs[#jobs + 1] = row
+        end
     end
 end
 

@@ -18,6 +18,7 @@ const char *forecast_reason(unsigned because)
         {LATER_BATCH_PAUSED, "their batch is paused"},
         {LATER_TYPE_PAUSED, "their type is paused"},
         {LATER_NO_WORKER, "no worker takes them"},
+        {LATER_CLOSED, "keys wait for rules of their own to be set again"},
         {LATER_STOPPED, "the keys of some are paused"},
         {LATER_EXECUTORS, "executors may be too few"},
         {LATER_LIMIT, "a limit cannot be read"},
@@ -382,6 +383,13 @@ static unsigned doubt_of_workers(const struct type_status *type, int64_t n)
            (enough ? 0u : LATER_EXECUTORS);
 }
 
+static unsigned doubt_of_keys(const struct type_status *type)
+{
+    if (!type->backlog || type->backlog->stopped == 0)
+        return 0;
+    return type->backlog->closed ? LATER_CLOSED : type_is_stopped(type) ? 0u : LATER_STOPPED;
+}
+
 /* Fills the line with the gates of all limits of the type. */
 static int line_make(struct line *line, const struct limits *limits, const struct type_status *type,
                      const struct limit *instead, struct forecast *out)
@@ -422,10 +430,8 @@ static int foretell(const struct limits *limits, const struct type_status *type,
         out->last_us = GATE_NEVER;
     else if (status == 0 && n > 0)
         status = line_last(&line, price, out);
-    out->because |=
-        (line.count > 0 ? doubt_of_costs(type) : 0u) | doubt_of_workers(type, n) |
-        (type->pause_until_us == GATE_NEVER ? LATER_TYPE_PAUSED : 0u) |
-        (type->backlog && type->backlog->stopped > 0 && !type_is_stopped(type) ? LATER_STOPPED : 0u);
+    out->because |= (line.count > 0 ? doubt_of_costs(type) : 0u) | doubt_of_workers(type, n) |
+                    (type->pause_until_us == GATE_NEVER ? LATER_TYPE_PAUSED : 0u) | doubt_of_keys(type);
     line_free(&line);
     return status;
 }
@@ -455,7 +461,7 @@ static const struct rule *key_rule(const struct limits *limits, const struct lim
         limit && limit->readable ? rule_set_at(&limit->set, answer_int_at(words, at + 1)) : NULL;
     struct error ignored;
 
-    if (*own_text && rule_read(own_text, own, &ignored) == 0)
+    if (*own_text && !(limit && limit->drops_keys) && rule_read(own_text, own, &ignored) == 0)
         rule = own;
     if (!rule || !*rule->by || rule->algorithm == ALGORITHM_CONCURRENCY)
         return NULL;
@@ -503,9 +509,26 @@ static int64_t keys_last(const struct limits *limits, const struct type_status *
     return last_us;
 }
 
-int forecast_type(const struct limits *limits, const struct type_status *type, const struct limit *instead,
+/* Returns the type as it would be under that limit, shallow: what drops the rules of single keys opens those that are closed. b: room for its backlog. */
+static struct type_status type_under(const struct type_status *type, const struct limit *instead,
+                                     struct backlog *b)
+{
+    struct type_status under = *type;
+
+    if (!instead || !instead->drops_keys || !type->backlog || !type->backlog->closed ||
+        strcmp(text_at(type->backlog->stop, 0), instead->name) != 0)
+        return under;
+    *b = *type->backlog;
+    b->stopped = 0;
+    under.backlog = b;
+    return under;
+}
+
+int forecast_type(const struct limits *limits, const struct type_status *known, const struct limit *instead,
                   struct forecast *out, struct error *e)
 {
+    struct backlog changed;
+    const struct type_status under = type_under(known, instead, &changed), *type = &under;
     bool halted = is_in_pause(type) || type_is_stopped(type);
     int64_t stopped = type->backlog && !halted ? type->backlog->stopped : 0, keys_us;
 
@@ -613,6 +636,22 @@ bool limits_are_quiet(const struct limits *limits, const struct limit *limit)
         quiet += type_backlog(t) > 0;
     }
     return quiet > 0;
+}
+
+bool limits_are_closed(const struct limits *limits, const struct limit *limit)
+{
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit->name, &count);
+    bool closed = false;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct type_status *t = holds[i].type;
+
+        if (type_backlog(t) > 0 && !type_is_stopped(t))
+            return false;
+        closed = closed || (t->backlog && t->backlog->closed);
+    }
+    return closed;
 }
 
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit)

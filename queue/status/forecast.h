@@ -19,6 +19,7 @@ enum forecast_because {
     LATER_TYPES = 1024,     /* of a batch: how many of which type are left is not counted */
     LATER_TYPE_PAUSED = 4096,
     LATER_BATCH_PAUSED = 8192,
+    LATER_CLOSED = 16384, /* keys are closed until rules of their own are set again */
     LATER_STOPPED = 2048, /* keys of some are paused until somebody resumes them */
 };
 /* In words, of the first that holds; "" for 0. */
@@ -46,6 +47,9 @@ WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit 
 int64_t type_next_start(const struct limits *limits, const struct type_status *type);
 /* True when jobs of the limit wait, and all workers that run their types were told to take no more. */
 bool limits_are_quiet(const struct limits *limits, const struct limit *limit);
+/* True when all that waits for a limit waits for keys that have to be resumed, or that are closed until rules of their own are set again, and some for
+ * the latter. */
+bool limits_are_closed(const struct limits *limits, const struct limit *limit);
 /* Returns when the next job starts that a limit holds: of jobs that wait; when none does, of any type. */
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit);
 /* The turn of a dearer type at a limit that both share, and the gate that it waits for. */

@@ -81,8 +81,9 @@ static void read_keys(struct backlog *b, const struct type_status *type, const j
     int64_t stopped = count(lanes, "stopped");
 
     b->stopped = stopped < type_parked(type) ? stopped : type_parked(type);
-    b->stopped_until_us = answer_int(lanes, "till");
     b->stop = json_incref(json_object_get(lanes, "stop"));
+    b->closed = json_is_string(json_array_get(b->stop, 3));
+    b->stopped_until_us = b->closed ? GATE_NEVER : answer_int(lanes, "till");
     if (type->waiting == 0)
         b->opens_us = json_is_true(json_object_get(lanes, "ends")) ? GATE_NEVER : answer_int(lanes, "opens");
     b->lanes = json_incref(json_object_get(lanes, "lanes"));

@@ -22,7 +22,7 @@ static void set_rule(json_t *row, const struct rule *rule, const char *key)
                                             (int)answer_int(row, "index"), keyed ? "/" : "", keyed ? key : "")
                              : json_string(answer_text(row, "limit_name")));
     json_object_del(row, "rule");
-    if (!rule)
+    if (!rule || json_is_true(json_object_get(row, "closed")))
         return;
     rule_format(rule, text);
     json_object_set_new(row, "rule", json_string(text));
@@ -234,19 +234,15 @@ static json_t *waits_stopped(const struct limits *limits, const struct backlog *
 {
     const json_t *stop = b->stop;
     const json_t *pause = json_array_get(stop, 3);
-    bool closed = !json_is_object(pause);
     json_t *row =
         json_pack("{s:O, s:I, s:O*, s:b}", "limit_name", json_array_get(stop, 0), "index",
-                  (json_int_t)answer_int_at(stop, 1), "paused", closed ? NULL : pause, "open", false);
+                  (json_int_t)answer_int_at(stop, 1), "paused", b->closed ? NULL : pause, "open", false);
 
     if (!row)
         return NULL;
+    json_object_set_new(row, b->closed ? "closed" : "until",
+                        b->closed ? json_true() : json_integer(b->stopped_until_us));
     set_rule(row, rule_of(row, limits), json_string_value(json_array_get(stop, 2)));
-    if (closed) {
-        json_object_set_new(row, "closed", json_true());
-        return row;
-    }
-    json_object_set_new(row, "until", json_integer(b->stopped_until_us));
     return row;
 }
 

@@ -6,7 +6,7 @@
  *   gate          "mailgun#1", "mailgun#0/42" with the key of a keyed rule; the limit's name when there is no rule
  *   limit_name
  *   rule          "5000/1d", with its "count" and "period" (us; not there: concurrency). Not there: the limit is
- *                 paused as a whole, or its rules cannot be read
+ *                 paused as a whole, its rules cannot be read, or the key is closed
  *   open          it is
  *   opens_at      us; not there: it is open, or does not open by time
  *   never         true: the next job costs more than it can ever hold

@@ -58,7 +58,7 @@ static bool read_asked(struct page *p, const struct limit *limit, char rules[RUL
 
     if (!query_value(p->r->query, "rules", rules, RULE_SET_TEXT_SIZE) || !*rules)
         return false;
-    if (rate_set(p->w, limit->name, rules, true, &kept, dropped) < 0) {
+    if (rate_set(p->w, limit->name, rules, true, &kept, dropped, NULL) < 0) {
         html(p->h, "<p class=\"note wrong\" role=\"alert\"><b>Not a rule:</b> %s</p>", p->w->error.text);
         return false;
     }

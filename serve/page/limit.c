@@ -324,7 +324,9 @@ static void write_summary(struct page *p, const struct limits *limits, const str
     if (limits_are_quiet(limits, limit))
         html(p->h, "<span>when a quiet worker is resumed</span>");
     else
-        put_start(p, next_start(limits, limit, next), "when a job ends");
+        put_start(p, next_start(limits, limit, next),
+                  limits_are_closed(limits, limit) ? "when rules of its keys are set again"
+                                                   : "when a job ends");
     html(p->h, "</dd></div><div><dt>last start</dt><dd>");
     put_start(p, last.last_us, backlog ? "not known" : "nothing waits");
     if (last.last_us > 0 && last.because)

@@ -416,7 +416,7 @@ static void ask_changes(void)
     struct rule_set kept;
     json_t *changes;
 
-    (void)!rate_set(w, "mail", "10/s", false, &kept, NULL);
+    (void)!rate_set(w, "mail", "10/s", false, &kept, NULL, NULL);
     (void)!rate_use(w, "mail", true, "acct", 0);
     (void)!rate_pause(w, "mail", NULL, &(struct pausing){.for_us = RATE_RESUME}, NULL);
     (void)!rate_remove(w, "mail", true);
