@@ -9,22 +9,28 @@ static void add_change(struct applying *a, const char *section, const char *name
                                                 "value", value, "was", was));
 }
 
-/* Returns the key in "3 acme". */
-static const char *key_of(const json_t *entry)
+/* Finds the entry of a list that has the key of another one; NULL: there is none. */
+static const json_t *find_entry(const json_t *list, const char *name, const json_t *of)
 {
-    return section_title(json_string_value(entry));
-}
-
-/* Finds the entry of a list that has the key; NULL: there is none. */
-static const json_t *find_entry(const json_t *list, const char *key)
-{
+    const char *key = section_key(name, json_string_value(of));
     const json_t *entry;
     size_t i;
 
     json_array_foreach((json_t *)list, i, entry)
-        if (strcmp(key_of(entry), key) == 0)
+        if (strcmp(section_key(name, json_string_value(entry)), key) == 0)
             return entry;
     return NULL;
+}
+
+/* True when that is a time which has passed, up to which a key would have rules of its own. */
+static bool is_over(const char *name, const char *value, int64_t now_us)
+{
+    char *copy = strdupa(value);
+    struct key_change change;
+    struct error ignored;
+
+    return strcmp(name, "key-rules") == 0 && section_read_key_rules(copy, now_us, &change, &ignored) == 0 &&
+           change.for_us == RATE_RESUME;
 }
 
 /* A pause that is over says nothing; "no" ends one. */
@@ -36,6 +42,8 @@ static bool differs(const struct applying *a, const char *name, const json_t *wa
     if (strncmp(name, "pause", 5) == 0 &&
         section_read_pause(json_string_value(want), a->now_us, &for_us, &rest) && for_us == RATE_RESUME)
         return have && strncmp(json_string_value(want), "no", 2) == 0;
+    if (is_over(name, json_string_value(want), a->now_us))
+        return false;
     return !json_equal(want, have);
 }
 
@@ -46,13 +54,13 @@ static void compare_lists(struct applying *a, const char *section, const char *n
     size_t i;
 
     json_array_foreach((json_t *)want, i, entry) {
-        const json_t *there = find_entry(have, key_of(entry));
+        const json_t *there = find_entry(have, name, entry);
 
         if (differs(a, name, entry, there))
             add_change(a, section, name, entry, there);
     }
     json_array_foreach((json_t *)have, i, entry)
-        if (a->prune && strcmp(name, "weight") == 0 && !find_entry(want, key_of(entry)))
+        if (a->prune && strcmp(name, "pause-key") != 0 && !find_entry(want, name, entry))
             add_change(a, section, name, NULL, entry);
 }
 

@@ -69,6 +69,25 @@ static int write_weight(struct applying *a, const char *limit, const char *value
     return rate_weigh(a->w, limit, key, key, *value ? atoi(value) : 1);
 }
 
+static int write_key_rules(struct applying *a, const char *limit, const char *value, const char *was)
+{
+    char *text = strdup(*value ? value : was);
+    struct key_change change;
+    json_t *answer = NULL;
+    int status = text ? section_read_key_rules(text, a->now_us, &change, &a->w->error)
+                      : error_no_memory(&a->w->error, "apply");
+
+    if (status == 0) {
+        change.limit = limit;
+        change.rules = *value ? change.rules : NULL;
+        status = key_rules_change(a->w, &change, &answer);
+        status = status == WEIR_ENOTFOUND && !*value ? 0 : status;
+    }
+    json_decref(answer);
+    free(text);
+    return status;
+}
+
 static int write_schedule(struct applying *a, const char *section, bool stays)
 {
     const json_t *want = json_object_get(a->want, section);
@@ -129,6 +148,8 @@ static int write_row(struct applying *a, const json_t *row, enum phase phase)
         return phase == SCHEDULES ? write_schedule(a, section, json_object_get(a->want, section)) : 0;
     if (strcmp(name, "weight") == 0)
         return phase == (*value ? KEYS : FREE) ? write_weight(a, title, value, was) : 0;
+    if (strcmp(name, "key-rules") == 0)
+        return phase == (*value ? KEYS : FREE) ? write_key_rules(a, title, value, was) : 0;
     if (strcmp(name, "rules") == 0)
         return write_limit(a, title, row, json_string_value(json_object_get(row, "value")), phase);
     if (strcmp(name, "use") == 0)

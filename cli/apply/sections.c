@@ -15,6 +15,7 @@
 
 #define WORDS_MOST 17 /* limits of a type, or rules of a limit, and one too many */
 #define VALUE_SIZE 4096
+#define KEY_BEFORE " -- " /* between rules of a key and the key, either of which may have blanks */
 
 bool section_is(const char *section, const char *kind)
 {
@@ -43,6 +44,7 @@ const struct section_kind section_kinds[] = {
      {{"rules", 0, FLAG_TEXT, "RULE...", "as weir rate set takes them", &scratch},
       {"weight", 0, FLAG_REPEATED, "N KEY", "a line for each key that has one", NULL},
       PAUSE,
+      {"key-rules", 0, FLAG_REPEATED, "WHEN ...", "endless 50/s -- KEY, or TIME,closed 5/s -- KEY", NULL},
       {"pause-key", 0, FLAG_REPEATED, "WHEN KEY", "a line for each paused key", NULL}}},
     {"type",
      {{"use", 0, FLAG_TEXT, "LIMIT...", "all that hold it besides that of its own name", &scratch},
@@ -95,6 +97,34 @@ bool section_read_pause(const char *value, int64_t now_us, int64_t *for_us, cons
     *for_us = (int64_t)timegm(&parts) * 1000000 - now_us;
     *for_us = *for_us > 0 ? *for_us : RATE_RESUME;
     return true;
+}
+
+int section_read_key_rules(char *value, int64_t now_us, struct key_change *change, struct error *e)
+{
+    char *end = strchr(value, ' '), *key = strstr(value, KEY_BEFORE), *closed = strstr(value, ",closed ");
+    const char *rest;
+
+    *change = (struct key_change){.revision = -1, .closes = closed && closed + strlen(",closed") == end};
+    if (change->closes)
+        *closed = '\0';
+    if (!end || !key || key <= end || !key[strlen(KEY_BEFORE)] || strncmp(value, "no ", 3) == 0 ||
+        !section_read_pause(value, now_us, &change->for_us, &rest))
+        return error_set(e, WEIR_EINPUT,
+                         "%.60s: not rules of a key; write endless 50/s -- acme, or a time such as "
+                         "2026-12-01T10:00:00Z for endless",
+                         value);
+    if (change->closes && change->for_us == RATE_ENDLESS)
+        return error_set(e, WEIR_EINPUT, "endless,closed: closed after no time at all; write a time");
+    *end = *key = '\0';
+    change->rules = end + 1;
+    change->key = key + strlen(KEY_BEFORE);
+    return 0;
+}
+
+const char *section_key(const char *name, const char *entry)
+{
+    return strcmp(name, "key-rules") == 0 ? strstr(entry, KEY_BEFORE) + strlen(KEY_BEFORE)
+                                          : section_title(entry);
 }
 
 static int by_text(const void *a, const void *b)
@@ -186,6 +216,22 @@ static int normal_key_pause(const char *text, char out[VALUE_SIZE], struct error
     return normal_pause(text, out, e);
 }
 
+static int normal_key_rules(const char *text, char out[VALUE_SIZE], struct error *e)
+{
+    char copy[VALUE_SIZE], rules[VALUE_SIZE];
+    struct key_change change;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    if (section_read_key_rules(copy, 0, &change, e) < 0 || normal_rules(change.rules, rules, e) < 0)
+        return e->status;
+    if (strstr(rules, ",by="))
+        return error_set(e, WEIR_EINPUT, "%.60s: they go by the path of the limit; leave by= out", rules);
+    if (snprintf(out, VALUE_SIZE, "%.*s %s" KEY_BEFORE "%s", (int)strcspn(text, " "), text, rules,
+                 change.key) >= VALUE_SIZE)
+        return error_set(e, WEIR_EINPUT, "longer than %d bytes; write less", VALUE_SIZE - 1);
+    return 0;
+}
+
 /* Of a cost, and of attempts, which a job's check bounds further. */
 static int normal_count(const char *text, char out[VALUE_SIZE], struct error *e)
 {
@@ -203,7 +249,7 @@ static const struct normal {
 } normals[] = {{"rules", normal_rules},         {"use", normal_use},
                {"weight", normal_weight},       {"pause", normal_pause},
                {"pause-key", normal_key_pause}, {"cost", normal_count},
-               {"max-attempts", normal_count}};
+               {"key-rules", normal_key_rules}, {"max-attempts", normal_count}};
 
 static int make_normal(const char *name, const char *text, char out[VALUE_SIZE], struct error *e)
 {
@@ -288,15 +334,15 @@ int section_schedule(const char *name, const json_t *section, struct schedule *s
 /* ---- Of a file */
 
 /* Checks that no entry of a list "3 acme", "2 other" has the key of another text. */
-static int check_key(const json_t *list, const char *text, struct error *e)
+static int check_key(const json_t *list, const char *name, const char *text, struct error *e)
 {
+    const char *key = section_key(name, text);
     const json_t *entry;
     size_t i;
 
     json_array_foreach((json_t *)list, i, entry)
-        if (strcmp(strchr(json_string_value(entry), ' '), strchr(text, ' ')) == 0)
-            return error_set(e, WEIR_EINPUT, "key%.100s stands in this section twice; leave one out",
-                             strchr(text, ' '));
+        if (strcmp(section_key(name, json_string_value(entry)), key) == 0)
+            return error_set(e, WEIR_EINPUT, "key %.100s stands in this section twice; leave one out", key);
     return 0;
 }
 
@@ -309,7 +355,7 @@ static int read_setting(struct cli *cli, const struct flag *flags, const struct 
     int status = make_normal(s->name, s->value, text, &why);
 
     if (status == 0 && json_is_array(list))
-        status = check_key(list, text, &why);
+        status = check_key(list, s->name, text, &why);
     if (status == 0 && !(value = json_string(text)))
         status = error_set(&why, WEIR_EINPUT, "it is not UTF-8; save the file as UTF-8");
     if (status < 0)
@@ -427,6 +473,39 @@ static int put_limit(struct cli *cli, const json_t *row, json_t *section)
     return 0;
 }
 
+/* Puts the rules of keys that hold now: what is over is left out. */
+static int put_key_rules(struct cli *cli, struct weir *w, const char *limit, json_t *section)
+{
+    json_t *rows, *row, *list = json_array();
+    char text[RULE_SET_TEXT_SIZE], until[32];
+    int64_t now_us, count;
+    struct rule_set set;
+    struct error ignored;
+    const char *name;
+
+    json_object_set_new(section, "key-rules", list);
+    if (key_rules_read(w, limit, NULL, &rows, &now_us, &count) < 0)
+        return cli_failed(cli, w);
+    json_object_foreach(rows, name, row) {
+        int64_t until_us = answer_int(row, "until");
+        struct span shown = text_bytes(json_object_get(row, json_object_get(row, "shown") ? "shown" : "key"));
+        char *key = text_of(shown);
+
+        if (!json_is_true(json_object_get(row, "is_over")) &&
+            rule_set_read(answer_text(row, "rules"), &set, &ignored) == 0) {
+            rule_set_format(&set, text);
+            json_array_append_new(list,
+                                  json_sprintf("%s%s %s" KEY_BEFORE "%s",
+                                               format_until(until_us ? until_us : INT64_MAX, until),
+                                               json_is_true(json_object_get(row, "closes")) ? ",closed" : "",
+                                               text, key ? key : ""));
+        }
+        free(key);
+    }
+    json_decref(rows);
+    return 0;
+}
+
 static void put_type(const json_t *row, json_t *section)
 {
     const json_t *use = json_object_get(row, "use");
@@ -475,7 +554,9 @@ int sections_of_redis(struct cli *cli, struct weir *w, json_t **state, int64_t *
         put_pause(section, json_object_get(row, "pause"));
         if (strcmp(kind, "limit") == 0)
             status = put_limit(cli, row, section);
-        else if (strcmp(kind, "type") == 0)
+        if (status == 0 && json_is_true(json_object_get(row, "own")))
+            status = put_key_rules(cli, w, answer_text(row, "name"), section);
+        if (strcmp(kind, "type") == 0)
             put_type(row, section);
     }
     json_decref(rows);

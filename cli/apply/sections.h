@@ -1,11 +1,12 @@
 /* What weir apply and weir export are about: limits, types, queues and schedules, as sections of weir.conf. The same sections are read from a
  * file and from Redis, each value in its one normal form, so that equal texts mean the same.
  *
- *   {"limit mail": {"rules": "100/1m", "weight": ["3 acme"], "pause-key": ["endless acme"], "pause": "2026-12-01T10:00:00Z stocktaking"},
+ *   {"limit mail": {"rules": "100/1m", "weight": ["3 acme"], "pause-key": ["endless acme"], "key-rules": ["endless 50/1s -- acme"], "pause": "2026-12-01T10:00:00Z stocktaking"},
  *    "type mail": {"use": "b c", "cost": "2"}, "queue default": {"pause": "endless"}, "schedule tidy": {"when": "every 15m", ...}} */
 #pragma once
 
 #include "cli/cli.h"
+#include "queue/limits/key_rules.h"
 #include "queue/limits/rate_request.h"
 #include "queue/schedule/schedule.h"
 #include "view/json.h"
@@ -23,6 +24,11 @@ bool section_is(const char *section, const char *kind);
 const char *section_title(const char *section);
 /* Reads the parts of a value "WHEN REST"; false: it is no pause. for_us may be RATE_ENDLESS, or RATE_RESUME for "no" and for what is over. */
 bool section_read_pause(const char *value, int64_t now_us, int64_t *for_us, const char **rest);
+/* Parts a value "WHEN[,closed] RULE... -- KEY", in place; *change points into it. for_us is RATE_RESUME for what is over. */
+WEIR_CHECKED int section_read_key_rules(char *value, int64_t now_us, struct key_change *change,
+                                        struct error *e);
+/* Returns the key of an entry of the list of that name. */
+const char *section_key(const char *name, const char *entry);
 /* Makes the schedule of a section; freed by schedule_free. */
 WEIR_CHECKED int section_schedule(const char *name, const json_t *section, struct schedule *s,
                                   struct error *e);

@@ -3,12 +3,12 @@
 -- ARGV: now [, what ("limits" or "types"), cursor: the place where the last call ended]
 -- role: viewer
 -- reply: JSON: {"now": us, "rows": [row, ...], "next": [what, cursor], unless that was all}; a row may come twice
---        {"kind": "limit", "name":, "rules": as they are stored, "weights": [key, weight, ...], "keys": [key, until in us, ...], "pause": as reasons.pause
+--        {"kind": "limit", "name":, "rules": as they are stored, "weights": [key, weight, ...], "keys": [key, until in us, ...], "own": keys have rules of their own, "pause": as reasons.pause
 --        has it}
 --        {"kind": "type", "name":, "use": [limit, ...], "cost":, "pause":}
 --        {"kind": "queue", "name":, "pause":}
 -- writes: nothing
--- uses: key_pauses rates reasons rules types
+-- uses: key_pauses key_rules rates reasons rules types
 
 local COUNT = '200' -- asked of a scan
 
@@ -27,6 +27,7 @@ function take.limits(name, text)
     local set = rules.read(text)
     return {kind = 'limit', name = name, rules = concat(rates.split(text).rules, ' '), weights = rates.weights(name),
             keys = set and set.path and paused_keys(name) or nil,
+            own = key_rules.count(name) > 0 or nil,
             pause = set and rules.paused(set) > 0 and reasons.pause('limit', name, set) or nil}
 end
 
