@@ -22,6 +22,7 @@ fi
 
 # shellcheck disable=SC2086
 printf '%s\n' "$@" | cppcheck --file-list=- --std=c11 --library=posix $defines --enable=warning,performance,portability --inline-suppr \
+    '-Djson_array_foreach(a,i,v)=for(i=0;(v=json_array_get(a,i));i++)' '-Djson_object_foreach(o,k,v)=for(;(v=json_object_get(o,k));)' \
     --suppressions-list=.cppcheck --quiet --error-exitcode=1 --template='{file}:{line}: {id}: {message}' -j "$(nproc)" \
     || wrong=1
 

@@ -295,14 +295,14 @@ function document.seconds(t)
     return part == 0 and digits(t / 1000000) or format('%d.%06d', (t - part) / 1000000, part)
 end
 
--- Names that nobody had before begin with a word of this Redis, since it was loaded: not to be guessed, as they sign heads.
+-- Names that nobody had before are digests of a word of this Redis, since it was loaded: not to be guessed, as they sign heads and end holds of others.
 local word, names = nil, 0
 
 function document.made()
     read_clock()
-    word = word or sub(sha1(us(now) .. tostring({})), 1, 20)
+    word = word or sha1(us(now) .. tostring({}))
     names = names + 1
-    return word .. 'x' .. digits(names)
+    return sub(sha1(word .. digits(names)), 1, 24)
 end
 
 -- ---- Kinds of members

@@ -116,7 +116,8 @@ local function turn_over(limit, set, key, names)
     for _, rule in ipairs(list) do
         local name = rates.gate_name(limit, rule) .. '/' .. key
         local g = used > 0 and not was[name] and not rule.in_flight and gate.load_safe(name, rule)
-        if g and (g.algorithm.used(g)) == 0 then gate.charge(g, min(used, rule.burst)) end
+        local lacks = g and min(used, rule.burst) - g.algorithm.used(g) or 0
+        if lacks > 0 then gate.charge(g, lacks) end
     end
 end
 
@@ -132,7 +133,7 @@ end
 
 -- True when for who waits nothing has changed but that the rules last longer.
 local function is_renewal(before, r)
-    return before and not before.is_over and r and r.rules == before.rules and (r.till == 0 or before.till > 0 and r.till >= before.till)
+    return before and not before.is_over and r and r.rules == before.rules and r.closes == before.closes and (r.till == 0) == (before.till == 0) and r.till >= before.till
 end
 
 -- ----
@@ -162,7 +163,7 @@ local function rate_set_key(ARGV)
         return refuse('limit %s: has no keys; set a rule with ,by=PATH, as in 10/s,by=args.customer', name)
     end
     local before = key_rules.read(name, key)
-    local revision = before and before.set_at or 0
+    local revision = before and (before.closes or not before.is_over) and before.set_at or 0
     if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= revision then return answer{conflict = us(revision)} end
     if text == '' and not before then return answer{by = set.path} end
 
