@@ -76,9 +76,9 @@ int post_hold_read(struct post_hold *p, const struct resource *row, const char *
     p->until_us = clock_mono_us();
     if (fields_check(fields, row->fields, e) < 0)
         return e->status;
-    json_object_foreach((json_t *)fields, field,
-                        value) if (strcmp(field, "back") != 0 &&
-                                   read_member(p, field, json_string_value(value), e) < 0) return e->status;
+    json_object_foreach((json_t *)fields, field, value)
+        if (strcmp(field, "back") != 0 && read_member(p, field, json_string_value(value), e) < 0)
+            return e->status;
     if (strcmp(row->path, "/hold") != 0)
         json_object_set_new(p->document, "token", json_string(name));
     else if (*visitor && !json_object_get(p->document, "who"))
