@@ -30,6 +30,7 @@ enum held_by {
     HOLD_NOTHING,
     HOLD_EXECUTOR,
     HOLD_LIMIT,
+    HOLD_SPAN, /* a pause that ends by itself */
     HOLD_NEVER,
     HOLD_WORKER,
     HOLD_KEY,   /* all keys are paused until somebody resumes them */
@@ -38,8 +39,8 @@ enum held_by {
     HOLD_BATCH,
     HOLD_COUNT
 };
-static const char *const hold_names[HOLD_COUNT] = {"nothing", "executor", "limit", "never", "worker",
-                                                   "key",     "pause",    "queue", "batch"};
+static const char *const hold_names[HOLD_COUNT] = {"nothing", "executor", "limit", "span",  "never",
+                                                   "worker",  "key",      "pause", "queue", "batch"};
 
 /* What waits: a type, a queue that is paused, or the jobs aside of a batch that is. */
 struct row {
@@ -63,6 +64,12 @@ struct report {
 
 /* ---- What holds what */
 
+/* Returns the hold of a pause: that one, where somebody must end it. */
+static enum held_by hold_of_pause(const json_t *pause, enum held_by endless)
+{
+    return answer_int(pause, "until") < FORMAT_ENDLESS_US ? HOLD_SPAN : endless;
+}
+
 static enum held_by hold_of(const struct type_status *t)
 {
     const json_t *waits = t->waits_for, *paused = json_object_get(waits, "paused");
@@ -74,11 +81,13 @@ static enum held_by hold_of(const struct type_status *t)
     if (json_object_get(waits, "queue"))
         return HOLD_QUEUE;
     if (json_object_get(waits, "type") && paused)
-        return answer_int(paused, "until") < FORMAT_ENDLESS_US ? HOLD_LIMIT : HOLD_PAUSE;
+        return hold_of_pause(paused, HOLD_PAUSE);
     if (json_object_get(waits, "type"))
         return HOLD_WORKER;
-    if ((json_object_get(waits, "rule") && paused) || json_is_true(json_object_get(waits, "closed")))
+    if (json_is_true(json_object_get(waits, "closed")))
         return HOLD_KEY;
+    if (json_object_get(waits, "rule") && paused)
+        return hold_of_pause(paused, HOLD_KEY);
     if (answer_int(waits, "until") >= FORMAT_ENDLESS_US)
         return HOLD_PAUSE;
     if (json_is_true(json_object_get(waits, "never")))
@@ -125,7 +134,8 @@ static bool add_queues(struct report *r)
 
         jobs[i] += q->waiting;
         if (q->paused_us && (jobs[i] > 0 || (standing == 0 && in_lanes)))
-            add_row(r, (struct row){.queue = q, .jobs = jobs[i], .hold = HOLD_QUEUE});
+            add_row(r,
+                    (struct row){.queue = q, .jobs = jobs[i], .hold = hold_of_pause(q->pause, HOLD_QUEUE)});
     }
     free(jobs);
     return true;
@@ -153,8 +163,9 @@ static int add_batch(const struct batch *b, void *arg)
     if (!rows)
         return error_no_memory(&r->w->error, "report");
     r->rows = rows;
-    add_row(r, (struct row){
-                   .batch = waits_pause("batch", b->name, b->pause), .jobs = b->aside, .hold = HOLD_BATCH});
+    add_row(r, (struct row){.batch = waits_pause("batch", b->name, b->pause),
+                            .jobs = b->aside,
+                            .hold = hold_of_pause(b->pause, HOLD_BATCH)});
     return 0;
 }
 
@@ -485,7 +496,7 @@ static json_t *waits_of(const struct row *row)
 {
     if (row->batch)
         return document_make(row->batch, waits_members);
-    if (row->hold == HOLD_QUEUE)
+    if (row->queue)
         return json_pack("{s:o, s:o}", "queue", text_word(row->queue->name), "paused",
                          pause_document(row->queue->pause));
     return row->type->waits_for ? document_make(row->type->waits_for, waits_members) : json_null();
@@ -630,6 +641,9 @@ void report_put_verdict(FILE *to, const json_t *doc)
         output_to(to, "%s%s", comma(&words), counted(faults, "fault", text));
     put_stuck(to, doc, &words);
     put_held(to, doc, "limit", "waits for its limit", "wait for their limits", &words);
+    if (held_by(doc, "span") > 0)
+        output_to(to, "%sjobs wait until %s %s over", comma(&words),
+                  counted(held_by(doc, "span"), "pause", text), held_by(doc, "span") == 1 ? "is" : "are");
     put_held(to, doc, "executor", "waits for an executor", "wait for executors", &words);
     put_held(to, doc, "nothing", "can start", "can start", &words);
     if (words.count == 0 && running > 0)
