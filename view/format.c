@@ -1,6 +1,7 @@
 #include "view/format.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 #include "core/duration.h"
 
 #define SECOND_US INT64_C(1000000)
+#define ENDLESS_S 4e9   /* from now: no rule waits for so long */
 #define ONE_UNIT_FROM 3 /* of a time that has passed: "3m ago", and "2m 10s ago" */
 
 /* ---- Numbers */
@@ -118,6 +120,16 @@ const char *format_span(int64_t us, char out[PHRASE_SIZE])
     } else {
         format_seconds((us + SECOND_US - 1) / SECOND_US, INT64_MAX, out);
     }
+    return out;
+}
+
+const char *format_retry(double seconds, char out[PHRASE_SIZE])
+{
+    char span[PHRASE_SIZE];
+
+    if (seconds >= ENDLESS_S)
+        return strcpy(out, "when it is resumed");
+    snprintf(out, PHRASE_SIZE, "in %.*s", PHRASE_SIZE - 4, format_span((int64_t)ceil(seconds * 1e6), span));
     return out;
 }
 

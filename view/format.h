@@ -28,6 +28,8 @@ const char *worded(const char *name, char out[PHRASE_SIZE]);
 void format_in_utc(void);
 /* Writes a span: "250ms", "8m 2s", "1d 18h"; rounded up. */
 const char *format_span(int64_t us, char out[PHRASE_SIZE]);
+/* Writes when a denied call may be made again: "in 8m 2s"; of what somebody must resume, or set again, "when it is resumed". */
+const char *format_retry(double seconds, char out[PHRASE_SIZE]);
 /* Writes "in 8m 2s", "3m ago", "now". */
 const char *format_relative(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
 /* The time of day "20:14:05" when it is today, else "2026-11-24 09:00". Of FORMAT_ENDLESS_US and later: "it is resumed". */

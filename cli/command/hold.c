@@ -192,8 +192,8 @@ static int denied(struct cli *cli, const char *target, const struct weir_hold *h
     if (f->wait_us)
         return error_set(&cli->error, WEIR_ENOTNOW, "hold %.100s: denied; its slots do not come within %s",
                          target, format_span(f->wait_us, span));
-    return error_set(&cli->error, WEIR_ENOTNOW, "hold %.100s: denied; ask again in %s, or wait with --wait",
-                     target, format_span((int64_t)(hold->retry_after_s * 1e6), span));
+    return error_set(&cli->error, WEIR_ENOTNOW, "hold %.100s: denied; ask again %s, or wait with --wait",
+                     target, format_retry(hold->retry_after_s, span));
 }
 
 /* Ends a hold. It may be over, and comes back by itself where Redis is away. */

@@ -2,7 +2,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +121,7 @@ static void print_slots(const json_t *doc)
     if (json_object_get(doc, "never"))
         output("; cost %s can never fit", grouped((uint64_t)json_int_of(doc, "cost"), left));
     else if (json_is_number(retry))
-        output("; retry in %s", format_span((int64_t)ceil(json_number_value(retry) * 1e6), again));
+        output("; retry %s", format_retry(json_number_value(retry), again));
 }
 
 static void print_line(const json_t *doc, bool peek)
