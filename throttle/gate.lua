@@ -6,6 +6,7 @@
 --                                               does not fit, or (concurrency) not before another job ends
 --   gate.needs(g, cost)                         how many slots such a job takes
 --   gate.fits(g, cost)                          could it ever?
+--   gate.misfit(list, n, cost)                  the burst of the first of these gates that it never fits; nil: it fits all
 --   gate.count(g, s, most, cost)                how many of most jobs may start at s
 --   gate.take(g, s, k, cost)                    k jobs start at s, which start and count allowed; ends a hold
 --   gate.take_next(g, cost, till)               after a take: one more starts as soon as it may, and when; nil: not until then
@@ -633,6 +634,13 @@ function gate.figures(g, at)
     if not at and gate.start(g, 1) <= now then at = now end
     if at and not (g.pause and at < g.pause) then free = g.algorithm.count(g, at, most, 1) end
     return most, free, resets
+end
+
+-- Returns the burst of the first of these gates that such a cost never fits; nil: it fits all.
+function gate.misfit(list, n, cost)
+    for i = 1, n do
+        if not gate.fits(list[i], cost) then return list[i].rule.burst end
+    end
 end
 
 -- Returns when a gate lets a job of the least cost start; nil: this call has not seen the gate.

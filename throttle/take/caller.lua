@@ -25,7 +25,7 @@ local function deny(place, cost, came, at, most)
     local burst, remaining, resets = line.figures()
     if at == huge or most >= 0 and at - now > most then
         line.leave(place)
-        return answer(at == huge and 2 or 0, burst, remaining, at == huge and -1 or at - now, resets - now, '')
+        return answer(at == huge and 2 or 0, at == huge and line.misfit(cost) or burst, remaining, at == huge and -1 or at - now, resets - now, '')
     end
     line.join(place, came, at, cost)
     return answer(0, burst, remaining, at - now, resets - now, place)

@@ -11,6 +11,7 @@
 --   line.start_then(cost, came, ticket, hears) the same behind those who will come; hears: it is told when that is too late
 --   line.take(place, at, cost)          it starts then, and leaves
 --   line.figures([at])                  the burst, how many slots are left at that time, and when all are free
+--   line.misfit(cost)                   the burst that such a cost never fits; nil: it fits
 --   line.forget_gone()                  those who are late by much too much, before anything else is asked
 --   line.came(place)                    when it came; '': it comes now
 --   line.join(place, came, at, cost)    it sleeps, as its slot comes then
@@ -124,6 +125,8 @@ local function ticket_of(came) return tonumber(call('ZSCORE', due, '*') or came)
 line.last_start = ticket_of
 
 function line.opens(cost, ticket) return opens(cost, from, ticket) end
+
+function line.misfit(cost) return gate.misfit(gates, count, cost) end
 
 function line.figures(at)
     local burst, remaining, resets = huge, huge, from

@@ -81,7 +81,7 @@ local function item(limit, key, cost)
     end
     if paused > now then remaining = 0 end
     if allowed then return 1, burst, remaining, -1, resets - now end
-    if start == huge then return 2, burst, remaining, -1, resets - now end
+    if start == huge then return 2, gate.misfit(gates, count, cost) or burst, remaining, -1, resets - now end
     return 0, burst, remaining, start - now, resets - now
 end
 
