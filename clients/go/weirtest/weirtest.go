@@ -574,10 +574,12 @@ func (f *Fake) askLimit(d document, takes bool, tag string) (map[string]any, err
 	}
 	gates := l.of(d.text("key", ""))
 	paused := l.paused(d.text("key", ""))
-	begins := latest(paused, f.now)
+	begins, misfit := latest(paused, f.now), int64(0)
 	for _, g := range gates {
-		if at := g.start(f.now, cost); at == never || begins == never {
-			begins = never
+		if at := g.start(f.now, cost); begins == never {
+			continue
+		} else if at == never {
+			begins, misfit = never, g.burst
 		} else {
 			begins = latest(begins, at)
 		}
@@ -597,7 +599,7 @@ func (f *Fake) askLimit(d document, takes bool, tag string) (map[string]any, err
 	}
 	answer := map[string]any{"allowed": begins == f.now, "limit": burst, "remaining": remaining, "reset_after": seconds(reset - f.now)}
 	if begins == never {
-		answer["never"] = true
+		answer["never"], answer["limit"] = true, misfit
 	} else if begins > f.now {
 		after := seconds(begins - f.now)
 		if begins >= later { // as somebody ends

@@ -331,7 +331,7 @@ export class Fake {
     const after = allowed ? undefined : later;
     return {
       allowed,
-      limit: Math.min(...gates.map((gate) => gate.rule.burst)),
+      limit: start === null ? gates[starts.indexOf(null)].rule.burst : Math.min(...gates.map((gate) => gate.rule.burst)),
       remaining: paused > this.#now ? 0 : Math.min(...gates.map((gate) => gate.remaining(this.#now))),
       reset_after: (Math.max(paused, this.#now, ...gates.map((gate) => gate.resets(this.#now))) - this.#now) / 1e6,
       ...(start === null ? { never: true } : { retry_after: after }),

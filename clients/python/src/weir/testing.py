@@ -357,7 +357,7 @@ class Fake:
         answer: Dict[str, Any] = {"allowed": allowed, "limit": min(gate.rule.burst for gate in gates), "reset_after": (reset - self.now) / 1e6,
                   "remaining": min(gate.remaining(self.now) for gate in gates) if paused <= self.now else 0}
         if start is None:
-            answer["never"] = True
+            answer.update(never=True, limit=gates[starts.index(None)].rule.burst)
         elif not allowed:
             if start >= 1 << 62:  # as somebody ends
                 after = 0.1 if document.get("wait") else 10.0

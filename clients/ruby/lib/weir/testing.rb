@@ -342,7 +342,8 @@ module Weir
         answer = {allowed: allowed, limit: gates.map { |gate| gate.rule.burst }.min, reset_after: (reset - @now) / 1e6,
                   remaining: paused <= @now ? gates.map { |gate| gate.remaining(@now) }.min : 0}
         return answer if allowed
-        return answer.merge(never: true) if start == Limits::Gate::NEVER
+        misfit = gates.find { |gate| gate.start(@now, cost) == Limits::Gate::NEVER }
+        return answer.merge(never: true, limit: misfit.rule.burst) if misfit
 
         when_one_ends = document.fetch("wait", 0).positive? ? 0.1 : 10.0
         answer[:retry_after] = after = start >= Limits::Gate::WHEN_ONE_ENDS ? when_one_ends : (start - @now) / 1e6
