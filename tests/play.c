@@ -105,10 +105,11 @@ static char *cut_field(char **rest)
 /* A line with the words of the row that is played in place of their names. */
 static const char *with_row(const struct scene *scene, const char *line)
 {
-    char *names = textf("%s", play.lines[scene->first] + 5), *row;
+    char *names, *row;
 
     if (strncmp(play.lines[scene->first], "each ", 5) != 0)
         return line;
+    names = textf("%s", play.lines[scene->first] + 5);
     row = textf("%s", play.lines[scene->first + 1 + scene->row]);
     while (*names) {
         const char *name = cut_field(&names), *value = cut_field(&row), *at;
