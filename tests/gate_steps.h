@@ -127,6 +127,7 @@ static inline int setup(void **state)
         "throttle/algorithm/sliding_window.lua",
         "throttle/algorithm/concurrency.lua",
         "throttle/rules.lua",
+        "throttle/former.lua",
         "throttle/gate.lua",
         NULL,
     };

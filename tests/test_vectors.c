@@ -195,6 +195,7 @@ static const char *const lua_files[] = {"throttle/algorithm/exact.lua",
                                         "throttle/algorithm/sliding_window.lua",
                                         "throttle/algorithm/concurrency.lua",
                                         "throttle/rules.lua",
+                                        "throttle/former.lua",
                                         "throttle/gate.lua",
                                         NULL};
 

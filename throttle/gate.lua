@@ -6,7 +6,7 @@
 --                                               does not fit, or (concurrency) not before another job ends
 --   gate.needs(g, cost)                         how many slots such a job takes
 --   gate.fits(g, cost)                          could it ever?
---   gate.misfit(list, n, cost)                  the burst of the first of these gates that it never fits; nil: it fits all
+--   gate.misfit(list, n, cost)                  the smallest burst of those that it never fits; nil: it fits all
 --   gate.count(g, s, most, cost)                how many of most jobs may start at s
 --   gate.take(g, s, k, cost)                    k jobs start at s, which start and count allowed; ends a hold
 --   gate.take_next(g, cost, till)               after a take: one more starts as soon as it may, and when; nil: not until then
@@ -45,20 +45,8 @@
 -- Loading puts two things right: a clock that stepped back (all times move back with it), and another rule. Both count from now, so an
 -- opening time computed by them holds only once it is saved.
 --
--- Another rule. It takes over what is in use, rounded up, at most its burst: so it opens at its own pace. The state under the rule until
--- now stays beside it as a former one, which goes on counting: it drains by its own rule, and each start is noted in it, though it never
--- becomes fuller than full by that. When its rule comes back it is the state again. A rule that is new takes over the most that any of
--- these states has in use. So no change gives back what was used, in whatever order rules change:
---   * What started under one rule keeps to that rule, whatever other rules were in force in between.
---   * A bucket of the largest burst and the highest rate that were in force in a time never overflows by all that started in that time:
---     such a bucket is never fuller than a state is below its burst. A start takes the same from both; where the state is full, the
---     bucket is at most so. A new rule that is not filled to its burst takes over from the state of the largest burst.
--- A former state is forgotten when till_us has come, and its slots are all back, or the rule of now lets as many start at once: then the
--- second holds without it. till_us is when what was used by then is back, and a period after the rule was left at least, so that
--- rules that take turns lose no slots by being filled anew. Of more than FORMER_MOST two become one that has at least as much in use.
---
--- A rule of a key (key_rules.lua) holds in place of another, rule.under. That one has a former state as long, though nothing was in use: so at the end
--- it is as if it had held all the time, whenever that is found out.
+-- Another rule takes over what is in use, rounded up, at most its burst: so it opens at its own pace. The state under the rule until now stays
+-- beside it as a former one (former.lua), so that no change gives back what was used.
 --
 -- A state that cannot be read, perhaps of a newer version of Weir, closes the gate for a period (of concurrency: a minute) from when it
 -- was written, which its first word says in every format. It stays as it is that long, for those who can read it; then all slots
@@ -67,7 +55,7 @@
 -- adapt: throttled halves the rate, not below LOW; it grows by a hundredth of the rule's rate every period, though
 -- not faster than every second nor slower than every minute, up to HIGH. The factor of a call is that of its
 -- beginning.
--- uses: exact rules
+-- uses: exact former rules
 
 local gate = {}
 
@@ -76,8 +64,6 @@ gate.AHEAD, gate.AHEAD_MOST = exact.AHEAD, exact.AHEAD_MOST
 local WHOLE = 2 ^ 53
 local GROWTH = 10 -- thousandths
 local KEPT_MOST = 64 -- tables of gates, from call to call
-local FORMER_MOST = 4
-local STAYS = 8e15 -- till_us of a former state whose rule will come back
 
 -- This call's gates by name, and now as text. A member is set to nil only where it is not nil already: Lua makes room for it, and a full table
 -- doubles.
@@ -138,149 +124,6 @@ local function adapt(g)
     g.rule, g.rate = rules.scaled(whole, rate), rate
 end
 
--- ---- Former states: each is a table as a gate is for an algorithm, with .till
-
--- Puts an algorithm's words into g; false when they are wrong.
-local function load_words(g, algorithm, words)
-    local first, rest = match(words, '^(%d+) ?(.*)$')
-    first = tonumber(first)
-    return first and first < WHOLE and algorithm.load(g, first, rest)
-end
-
--- Reads a former state; nil: it cannot be read.
-local function former_read(text)
-    local name, till, words = match(text, '^(%S+) (%d+) (.*)$')
-    local rule = name and rules.one(name)
-    if not rule or rule.in_flight then return nil end
-    local f = {rule = rule, base = rule, till = tonumber(till)}
-    return f.till < WHOLE and load_words(f, rule.algorithm, words) and f or nil
-end
-
--- Reads "|<former>|...|"; nil: it cannot be read.
-local function formers_read(text)
-    local formers = {}
-    for one in sub(text, 2):gmatch('([^|]*)|') do
-        local f = former_read(one)
-        if not f or #formers == FORMER_MOST then return nil end
-        formers[#formers + 1] = f
-    end
-    return formers[1] and formers
-end
-
-local function formers_text(formers)
-    local texts = {}
-    for i, f in ipairs(formers) do texts[i] = format('%s %d ', f.rule.text, f.till) .. f.rule.algorithm.store(f) end
-    return ' |' .. concat(texts, '|') .. '|'
-end
-
--- True when a former state need not be known beyond f.till under that rule.
-local function is_covered(f, rule) return rule.in_flight or f.rule.burst <= rule.burst end
-
-local function forget_former(g)
-    local kept = {}
-    for _, f in ipairs(g.former) do
-        if now < f.till or not is_covered(f, g.base) and f.rule.algorithm.resets(f) > now then kept[#kept + 1] = f end
-    end
-    g.former = kept[1] and kept or false
-end
-
--- Returns until when anything is known of the former states.
-local function formers_end(g)
-    local at = 0
-    for _, f in ipairs(g.former) do
-        local resets = f.rule.algorithm.resets(f)
-        at = max(at, is_covered(f, g.base) and min(f.till, resets) or resets)
-    end
-    return at
-end
-
--- Makes a former state of the state of g; of what its starts found in use nothing is known any more.
-local function former_of(g)
-    local rule, algorithm = rules.one(g.base.text), g.algorithm
-    local f = {rule = rule, base = rule, till = max(algorithm.resets(g), now + rule.period)}
-    load_words(f, algorithm, algorithm.store(g))
-    f.lows = nil
-    return f
-end
-
--- Takes the former state that is drained first out of a list, but for one that is to stay.
-local function first_drained(formers)
-    local first, least = nil, huge
-    for i, f in ipairs(formers) do
-        local resets = f.rule.algorithm.resets(f)
-        if resets < least and f.till < STAYS then first, least = i, resets end
-    end
-    local f = formers[first]
-    for i = first, #formers do formers[i] = formers[i + 1] end
-    return f, least
-end
-
--- Finds a rule under which a state has at least as much in use as under a and b, whatever starts: the slower and the larger of both. nil: there is
--- none.
-local function merged_rule(a, b)
-    if a.tau_us and b.tau_us then
-        local slow = a
-        if b.step_us > a.step_us or b.step_us == a.step_us and b.step_rem * a.count > a.step_rem * b.count then slow = b end
-        return rules.one(format('gcra:%d/%d/%d', slow.count, slow.period, max(a.burst, b.burst)))
-    end
-    if a.algorithm ~= b.algorithm or a.period ~= b.period or a.windows ~= b.windows then return nil end
-    return a.count > b.count and a or b
-end
-
--- Makes one of the two that are drained first. Where no rule says what both have in use it is a window that lasts until neither is needed.
-local function merge_formers(formers)
-    local a, b, drained = first_drained(formers), nil, nil
-    b, drained = first_drained(formers)
-    local n = max((a.rule.algorithm.used(a)), (b.rule.algorithm.used(b)))
-    local rule, till = merged_rule(a.rule, b.rule), max(a.till, b.till)
-    if not rule then
-        local count = max(n, a.rule.burst, b.rule.burst)
-        local period = max(count, min(exact.TEN_YEARS, max(till, drained) - now))
-        rule, till = rules.one(format('fixed-window:%d/%d/%d', count, period, now % period)), now + period
-    end
-    local f = {rule = rule, base = rule, till = till}
-    rule.algorithm.fresh(f)
-    rule.algorithm.fill(f, n, now)
-    formers[#formers + 1] = f
-end
-
--- Notes k starts in the former states. That of the rule in whose place this one holds counts by what that counts.
-local function note(g, s, k, cost)
-    local under = g.base.under
-    local slots = g.base.of_jobs and k or k * cost
-    for _, f in ipairs(g.former) do
-        f.rule.algorithm.note(f, s, under and f.till == STAYS and (under.of_jobs and k or k * cost) or slots)
-    end
-end
-
--- Notes slots that are charged now. A rule of jobs in whose place this one holds has noted its one when the job started.
-local function note_charge(g, slots)
-    for _, f in ipairs(g.former) do
-        if f.till < STAYS or not g.base.under.of_jobs then f.rule.algorithm.note(f, now, slots) end
-    end
-end
-
--- Has a former state of the rule in whose place that of the gate holds, and of no other one that is to stay.
-local function keep_under(g)
-    local under, formers, there = g.base.under, g.former or {}, false
-    local text = under and not under.in_flight and under.text ~= g.base.text and under.text or nil
-    for _, f in ipairs(formers) do
-        if f.rule.text == text then
-            f.till, there = STAYS, true
-        elseif f.till == STAYS then
-            f.till = max(f.rule.algorithm.resets(f), now + f.rule.period)
-        end
-    end
-    if text and not there then
-        local rule = rules.one(text)
-        local f, n, at = {rule = rule, base = rule, till = STAYS}, g.algorithm.used(g)
-        rule.algorithm.fresh(f)
-        if n > 0 then rule.algorithm.fill(f, min(n, rule.burst), at) end
-        formers[#formers + 1], g.former = f, formers
-        if #g.former > FORMER_MOST then merge_formers(g.former) end
-    end
-end
-
 -- Changes the rule of a gate. Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early.
 local function change(g, whole)
     local n, at = g.algorithm.used(g)
@@ -288,14 +131,13 @@ local function change(g, whole)
     for _, f in ipairs(g.former or formers) do
         if f.rule.text == whole.text then same = f else formers[#formers + 1] = f end
     end
-    if not g.base.in_flight and n > 0 then formers[#formers + 1] = former_of(g) end
-    if #formers > FORMER_MOST then merge_formers(formers) end
+    if not g.base.in_flight and n > 0 then former.add(formers, former.of(g)) end
     g.base, g.algorithm = whole, whole.algorithm
     adapt(g) -- first: slots of a lower rate take longer to come back
     if g.hold_ticket then g.hold_ticket = nil end -- its time was that of the old rule
     g.algorithm.fresh(g)
     if same then
-        load_words(g, g.algorithm, g.algorithm.store(same))
+        former.load(g, g.algorithm, g.algorithm.store(same))
     else
         for _, f in ipairs(formers) do
             local used, last = f.rule.algorithm.used(f)
@@ -314,7 +156,7 @@ local function set_base(g, whole)
         g.algorithm, g.base = whole.algorithm, whole
         adapt(g)
     end
-    if whole.under or g.former then keep_under(g) end
+    if whole.under or g.former then former.keep_under(g) end
 end
 
 -- ---- Loading
@@ -328,10 +170,10 @@ local function words_read(g, text)
     end
     if find(words, '|', 1, true) then
         words, formers = match(words, '^(.-) ?(|.*|)$')
-        formers = formers and formers_read(formers)
+        formers = formers and former.read(formers)
         if not formers then return false end
     end
-    if not load_words(g, g.algorithm, words) then return false end
+    if not former.load(g, g.algorithm, words) then return false end
     if flight then g.flight = tonumber(flight) end
     if formers then g.former = formers end
     return true
@@ -363,10 +205,7 @@ local function state_read(g, state)
     local back = wrote - now
     if back > 0 then
         g.algorithm.back(g, back)
-        for _, f in ipairs(g.former or {}) do
-            f.rule.algorithm.back(f, back)
-            if f.till < STAYS then f.till = f.till - back end
-        end
+        if g.former then former.back(g, back) end
         pause = max(0, pause - back)
         g.changed = true
     else
@@ -375,7 +214,7 @@ local function state_read(g, state)
     if pause > now then g.pause = pause elseif pause > 0 then g.was_paused = true end
     if node then g.hold_ticket, g.hold_until, g.holder = tonumber(ticket), tonumber(until_us) - back, node end
     if factor then g.factor, g.since = tonumber(factor), tonumber(since) - back end
-    if g.former then forget_former(g) end
+    if g.former then former.forget(g) end
     if whole ~= g.base then set_base(g, whole) elseif whole.adapt_low or g.factor then adapt(g) end
     return true
 end
@@ -429,7 +268,7 @@ local function make(name, key, whole, state)
     elseif whole.adapt_low or not state_read_plain(g, whole, state) then
         if not state_read(g, state) then close(g, whole, state) end
     end
-    if whole.under then keep_under(g) end
+    if whole.under then former.keep_under(g) end
     return g
 end
 
@@ -493,7 +332,7 @@ end
 function gate.take(g, s, k, cost)
     if g.pending then settle() end
     g.algorithm.take(g, s, k, cost)
-    if g.former then note(g, s, k, cost) end
+    if g.former then former.note(g, s, k, cost) end
     if g.stays then g.stays = false end
     if g.hold_ticket then g.hold_ticket = nil end
     g.changed = true
@@ -505,7 +344,7 @@ function gate.take_next(g, cost, till)
     if g.pause and g.pause > s then s = g.pause end
     if s > till then return nil end
     g.algorithm.take(g, s, 1, cost)
-    if g.former then note(g, s, 1, cost) end
+    if g.former then former.note(g, s, 1, cost) end
     return s
 end
 
@@ -559,7 +398,7 @@ end
 function gate.charge(g, slots)
     if g.pending then settle() end
     g.algorithm.charge(g, slots)
-    if g.former then note_charge(g, slots) end
+    if g.former then former.charge(g, slots) end
     g.changed = true
 end
 
@@ -636,11 +475,14 @@ function gate.figures(g, at)
     return most, free, resets
 end
 
--- Returns the burst of the first of these gates that such a cost never fits; nil: it fits all.
+-- Returns the smallest burst of those of these gates that such a cost never fits; nil: it fits all.
 function gate.misfit(list, n, cost)
+    local least
     for i = 1, n do
-        if not gate.fits(list[i], cost) then return list[i].rule.burst end
+        local burst = list[i].rule.burst
+        if not gate.fits(list[i], cost) and (not least or burst < least) then least = burst end
     end
+    return least
 end
 
 -- Returns when a gate lets a job of the least cost start; nil: this call has not seen the gate.
@@ -694,7 +536,7 @@ local function write(g)
     local head_text, words, at = rule.head, algorithm.store(g), nil
     if g.pause or g.hold_ticket or g.factor then head_text, at = head(g) else at = algorithm.resets(g) end
     if g.kept then at = at + exact.LOST_US end
-    if g.former then words, at = words .. formers_text(g.former), max(at, formers_end(g)) end
+    if g.former then words, at = words .. former.text(g.former), max(at, former.ends(g)) end
     if g.flight and g.flight > 0 then
         at = huge
         if not g.base.in_flight then words = words .. ' ~' .. us(g.flight) end

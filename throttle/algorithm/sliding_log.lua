@@ -34,7 +34,6 @@ function sliding_log.fresh(g)
     set_log(g, 0, '')
 end
 
-
 function sliding_log.back(g, us)
     g.last, g.origin = max(0, g.last - us), max(0, g.origin - us)
 end
