@@ -8,6 +8,7 @@
 #include "producer/bulk.h"
 #include "producer/enqueue.h"
 #include "queue/job/json.h"
+#include "queue/job/json_number.h"
 #include "serve/fields.h"
 #include "view/text.h"
 

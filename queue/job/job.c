@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "queue/job/json.h"
+#include "queue/job/json_number.h"
 #include "throttle/rule.h"
 
 #define QUOTED_MOST 60 /* bytes of a wrong value that a message repeats */

@@ -62,8 +62,3 @@ struct span json_find(const char *text, size_t len, const char *name);
  * bytes, '?' for what is none (half a surrogate pair, an unknown escape, a NUL, invalid UTF-8). Returns its
  * length. */
 size_t json_text(struct span string, char *out, size_t size);
-
-/* Reads a JSON number that was checked. False when it is no integer from least to most. */
-bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *out);
-/* Reads seconds as microseconds, rounded up. False when it is no number above 0 and up to most_us. */
-bool json_read_seconds(struct span value, int64_t most_us, int64_t *us);
