@@ -32,7 +32,9 @@ static int read_pausing(struct weir *w, const struct ask *ask, struct pausing *h
     const char *span = field_text(ask->fields, "for");
     struct error why;
 
-    *how = (struct pausing){.for_us = RATE_ENDLESS, .reason = field_text(ask->fields, "reason")};
+    *how = (struct pausing){.for_us = RATE_ENDLESS,
+                            .reason = field_text(ask->fields, "reason"),
+                            .create_by = "create=true pauses one that is yet to come"};
     if (span && (duration_parse(span, &how->for_us, &why) < 0 || how->for_us < 1))
         return error_set(&w->error, WEIR_EINPUT, "pause %.128s: for how long? give for=10m", ask->name);
     return field_flag(ask->fields, "create", &how->create, &w->error);

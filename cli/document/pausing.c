@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "view/pause.h"
 
-struct pausing pausing_given;
+struct pausing pausing_given = {.create_by = "--create pauses one that is yet to come"};
 
 int pausing_check(struct cli *cli)
 {

@@ -23,7 +23,7 @@ struct search {
     int pages;            /* that may still be taken; below 0: all */
     int64_t until_us;     /* clock_mono_us(); 0: it may take any time */
     int64_t looked_at;
-    bool known;         /* it was enqueued, a day ago at most */
+    bool known;         /* it was enqueued */
     json_t *job, *next; /* next: a cursor, when the time was over */
 };
 
@@ -173,8 +173,8 @@ static int none(const struct search *s)
     if (!s->known)
         return find_none(s->w, s->id);
     return error_set(&s->w->error, WEIR_ENOTFOUND,
-                     "job %s: no such job here any more: it was enqueued a day ago at most, and is done, "
-                     "cancelled or removed; weir worker --keep keeps jobs that are done",
+                     "job %s: no such job here any more: it was enqueued, and is done, cancelled or "
+                     "removed; weir worker --keep keeps jobs that are done",
                      s->id);
 }
 

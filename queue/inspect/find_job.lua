@@ -3,7 +3,7 @@
 -- ARGV: now, id, most (entries of one page, 1 to 1000), then what `next` of the page before says: places, as places.lua has them, the next one first
 -- role: viewer
 -- reply: JSON: {"now": "us", "bytes": that were read, "looked_at": jobs of this page, "next": [place, from, ...], "job": {...}}; "next" is
---        not there when the job is found or all has been looked at; then "known": its id is remembered, so it was enqueued, a day ago at most. job: times are "us"; what does not apply is not there:
+--        not there when the job is found or all has been looked at; then "known": its id is remembered, so it was enqueued. job: times are "us"; what does not apply is not there:
 --        "state", "queue", "type", "key", "alone", "entry", "body_at": where the body begins in it, "attempts", "interrupted",
 --        "failures": [{"at", "worker": {"name"}, "reason"}, ...]: attempts that failed, the last one first, so many as are kept; "throttled", "enqueued_at", "due_at": it waits, or waited, since then, where that is later, but for a scheduled one, "batch", "unique", "unique_until": "start" or "end", "failed_at", "failure", "cancelled_at": it was cancelled, and
 --        nobody who can end it has met it; "queue_paused" (since -1: unknown), "batch_paused": as reasons.pause has them; "batch_cancelled_at"; and

@@ -16,9 +16,10 @@
 #define RATE_WEIGHT_MOST 1000
 
 struct pausing {
-    int64_t for_us;     /* or RATE_ENDLESS, or RATE_RESUME: it is resumed */
-    const char *reason; /* NULL: none is given */
-    bool create;        /* though nothing of that name is there yet */
+    int64_t for_us;        /* or RATE_ENDLESS, or RATE_RESUME: it is resumed */
+    const char *reason;    /* NULL: none is given */
+    bool create;           /* though nothing of that name is there yet */
+    const char *create_by; /* what whoever asks is to know of `create`; NULL: nothing */
 };
 
 /* What this thread does from now on is logged as done by that name; "": by the user of this process. */

@@ -6,6 +6,15 @@
 
 #include "queue/limits/rate.h"
 
+static int none_to_pause(struct weir *w, const char *type, const struct pausing *how)
+{
+    char do_else[96];
+
+    snprintf(do_else, sizeof do_else, "weir type list shows them%s%s", how->create_by ? "; " : "",
+             how->create_by ? how->create_by : "");
+    return rate_none(w, "type", type, do_else);
+}
+
 int type_pause(struct weir *w, const char *type, const struct pausing *how, json_t **answer)
 {
     struct args a = {0};
@@ -19,10 +28,7 @@ int type_pause(struct weir *w, const char *type, const struct pausing *how, json
     pause_request(&a, "type_pause", w->prefix, -1, "type ", type, how);
     status = client_ask(w, "type_pause", &a, answer);
     if (status == 0 && *answer_text(*answer, "missing"))
-        status = rate_none(w, "type", type,
-                           how->for_us == RATE_RESUME ? "weir type list shows them"
-                                                      : "weir type list shows them; --create pauses one that "
-                                                        "is yet to come");
+        status = none_to_pause(w, type, how);
     if (status == 0)
         status = rate_apply(w, *answer);
     if (status != 0) {
