@@ -23,7 +23,7 @@ void tally_free(struct tally *t)
 
 static bool is_name(const struct tally *t, uint32_t index, struct span name)
 {
-    return t->names[index].len == name.len && memcmp(t->names[index].text, name.at, name.len) == 0;
+    return span_is((struct span){t->names[index].text, t->names[index].len}, name);
 }
 
 /* Finds the slot of a name, or the free one where it would go. */

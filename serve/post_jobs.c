@@ -144,7 +144,7 @@ static int take_member(struct given *g, const struct json_member *m, struct erro
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         const struct taken *t = &taken[i];
 
-        if (strlen(t->name) != m->name.len || memcmp(t->name, m->name.at, m->name.len) != 0)
+        if (!span_is(m->name, span_str(t->name)))
             continue;
         if (t->take(g, m->value, (char *)&g->spec + t->at))
             return 0;

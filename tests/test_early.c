@@ -30,7 +30,7 @@ static struct conditions conditions;
 static void add(struct pool *pool, int number, int64_t slot_us)
 {
     struct lease lease = {.body = {"{}", 2}, .slot_us = slot_us, .cost = 1};
-    struct task_list list;
+    struct task_list list = {0};
     struct task *task;
     const char *token = textf("1.%d/default/t/", number);
 
@@ -41,7 +41,6 @@ static void add(struct pool *pool, int number, int64_t slot_us)
     assert_non_null(task);
     task->start_us = slot_us;
     task->early = slot_us > 0;
-    task_list_init(&list);
     task_list_push(&list, task);
     pool_add(pool, &list);
 }
@@ -71,9 +70,8 @@ TEST(test_early_jobs_hold_no_executor)
 {
     struct pool *pool = pool_with(4, 100 * MS);
     struct task *begun[EXECUTORS];
-    struct task_list crowded;
+    struct task_list crowded = {0};
 
-    task_list_init(&crowded);
     for (int i = 0; i < EXECUTORS; i++)
         add(pool, 10 + i, 0);
     assert_int_equal(pool_draw_near(pool, 60 * MS, &crowded), 97500);
@@ -97,10 +95,9 @@ TEST(test_early_jobs_hold_no_executor)
 TEST(test_early_jobs_are_recalled)
 {
     struct pool *pool = pool_with(4, 100 * MS);
-    struct task_list back;
+    struct task_list back = {0};
     struct task *second;
 
-    task_list_init(&back);
     pool_recall(pool, &conditions, NULL, &back);
     assert_int_equal(back.count, 4);
     second = back.head->next;

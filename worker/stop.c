@@ -32,12 +32,11 @@ static void force(struct worker *w, int64_t now)
 
 static void begin_stop(struct worker *w)
 {
-    struct task_list waiting;
+    struct task_list waiting = {0};
 
     if (w->stop.since_us)
         return;
     w->stop.since_us = clock_mono_us();
-    task_list_init(&waiting);
     pool_withdraw_all(w->pool, NULL, &waiting);
     log_line(LOG_LEVEL_INFO, "stopping: %d jobs run to their end, %d are given back",
              pool_load(w->pool).running, waiting.count);

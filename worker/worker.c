@@ -503,12 +503,11 @@ int worker_take_over(struct weir_worker *w, struct weir_worker *next)
 {
     struct worker *c = &w->common;
     struct handlers *before = c->handlers;
-    struct task_list waiting;
+    struct task_list waiting = {0};
     struct error e;
 
     if (prepare_handlers(w, next) < 0)
         return next->error.status;
-    task_list_init(&waiting);
     pool_withdraw_all(c->pool, NULL, &waiting);
     tasks_give_back(&waiting);
     c->handlers = next->common.handlers;

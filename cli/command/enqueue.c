@@ -11,7 +11,6 @@
 #include "core/clock.h"
 #include "core/duration.h"
 #include "producer/enqueue.h"
-#include "queue/job/json.h"
 #include "queue/job/json_number.h"
 
 #define TIME_MOST_US INT64_C(4102444800000000) /* the year 2100 */

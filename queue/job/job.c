@@ -80,7 +80,7 @@ static bool read_any(struct span value, void *into)
 /* Reads a member that others may use for something else, which stays what it is. */
 static bool read_text(struct span value, void *into)
 {
-    if (*value.at == '"' && !memchr(value.at, '\\', value.len))
+    if (value.len > 2 && *value.at == '"' && !memchr(value.at, '\\', value.len))
         *(struct span *)into = (struct span){value.at + 1, value.len - 2};
     return true;
 }
@@ -130,7 +130,7 @@ static const struct known known[] = {
 static const struct known *known_named(struct span name)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].len == name.len && memcmp(known[i].name, name.at, name.len) == 0)
+        if (span_is((struct span){known[i].name, known[i].len}, name))
             return &known[i];
     return NULL;
 }
@@ -512,7 +512,7 @@ static int check_single(const struct json_members *m, struct error *e)
 {
     for (size_t i = 0; i < m->count; i++)
         for (const struct single *s = singles; s < singles + sizeof singles / sizeof *singles; s++)
-            if (m->at[i].name.len == s->name.len && memcmp(m->at[i].name.at, s->name.at, s->name.len) == 0)
+            if (span_is(m->at[i].name, s->name))
                 return error_set(e, WEIR_EINPUT, "wrong job: \"%s\" in a line would be ignored; %s",
                                  s->name.at, s->instead);
     return 0;

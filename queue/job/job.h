@@ -26,12 +26,29 @@ static inline struct span span_str(const char *text)
     return (struct span){text, strlen(text)};
 }
 
+/* True when two have the same text. */
+static inline bool span_is(struct span a, struct span b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+/* Cuts off the part before the first `at`, or all, and returns it; that `at` goes too. */
+static inline struct span span_cut(struct span *text, char at)
+{
+    const char *end = text->len > 0 ? memchr(text->at, at, text->len) : NULL;
+    struct span part = {text->at, end ? (size_t)(end - text->at) : text->len};
+
+    text->at += part.len + (end != NULL);
+    text->len -= part.len + (end != NULL);
+    return part;
+}
+
 /* A view says what a body says; its spans point into it. Absent members have at == NULL. */
 struct job_view {
     struct span id, type, queue, key; /* names: their text, without quotes, checked */
     struct span args, meta;           /* their JSON text */
     struct span batch;                /* the same; what counts is the head of the entry */
-    struct span traceparent;          /* its text; NULL also when it is no simple string */
+    struct span traceparent;          /* its text; NULL also when it is no simple string, or empty */
     int64_t cost;                     /* 0: absent, it is the type's */
     int max_attempts;                 /* JOB_MAX_ATTEMPTS when absent */
     int64_t timeout_us;               /* 0 when absent */

@@ -504,8 +504,7 @@ static const struct json_member *find_twin(struct json *j, const struct json_mem
         return find_twin_sorted(j, m);
     for (size_t i = 1; i < m->count; i++)
         for (size_t k = 0; k < i; k++)
-            if (m->at[i].name.len == m->at[k].name.len &&
-                memcmp(m->at[i].name.at, m->at[k].name.at, m->at[i].name.len) == 0)
+            if (span_is(m->at[i].name, m->at[k].name))
                 return &m->at[i];
     return NULL;
 }
@@ -545,7 +544,7 @@ struct span json_member(const struct json_members *m, const char *name)
     struct span value = {NULL, 0};
 
     for (size_t i = 0; i < m->count; i++)
-        if (m->at[i].name.len == strlen(name) && memcmp(m->at[i].name.at, name, m->at[i].name.len) == 0)
+        if (span_is(m->at[i].name, span_str(name)))
             value = m->at[i].value;
     return value;
 }

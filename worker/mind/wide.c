@@ -207,17 +207,6 @@ void wide_due_now(struct wide *w, struct queue *q)
     w->times_known = false;
 }
 
-/* Cuts the next word off a text, and returns it; empty: there is none. */
-struct span wide_next_word(struct span *text)
-{
-    const char *end = text->len ? memchr(text->at, ' ', text->len) : NULL;
-    struct span word = {text->at, end ? (size_t)(end - text->at) : text->len};
-    size_t used = word.len + (end != NULL);
-
-    *text = (struct span){text->at + used, text->len - used};
-    return word;
-}
-
 static void ring_queue(struct wide *w, struct span queue)
 {
     struct queue *q;
@@ -239,7 +228,7 @@ void wide_ring(struct wide *w, struct span queues)
         return;
     }
     while (queues.len > 0)
-        ring_queue(w, wide_next_word(&queues));
+        ring_queue(w, span_cut(&queues, ' '));
 }
 
 void wide_push(struct wide *w, struct span queue)

@@ -83,7 +83,7 @@ static void gate_opens(struct wide *w, struct gate *gate, int64_t opens_us, int6
 /* Reads a time of Redis's clock and turns it into ours; WIDE_NOW, or 0 where it is not known. */
 static int64_t next_time(struct span *text, int64_t offset_us)
 {
-    struct span word = wide_next_word(text);
+    struct span word = span_cut(text, ' ');
     int64_t at = word.len ? strtoll(word.at, NULL, 10) : -1; /* the reply ends with a NUL */
 
     return at < 0 ? WIDE_NEVER : at > WIDE_NOW ? at + offset_us : at;
@@ -92,7 +92,7 @@ static int64_t next_time(struct span *text, int64_t offset_us)
 /* Hears "<queue> <when> <what> [<gate> <when> <opens>]...". */
 static void hear_due(struct wide *w, struct span text, const struct wide_answer *answer)
 {
-    struct queue *q = wide_find(w, wide_next_word(&text));
+    struct queue *q = wide_find(w, span_cut(&text, ' '));
     int64_t due_us = next_time(&text, answer->offset_us);
 
     if (!q)
@@ -105,13 +105,13 @@ static void hear_due(struct wide *w, struct span text, const struct wide_answer 
         return;
     }
     q->served_us = answer->now_us;
-    q->known = *wide_next_word(&text).at;
+    q->known = *span_cut(&text, ' ').at;
     q->due_redis_us = due_us < WIDE_NEVER ? due_us - answer->offset_us : INT64_C(1) << 53;
     q->wait_count = 0;
     if (!q->rung)
         q->due_us = due_us;
     while (text.len > 0) {
-        struct gate *gate = gate_of(w, wide_next_word(&text));
+        struct gate *gate = gate_of(w, span_cut(&text, ' '));
         int64_t at_us = next_time(&text, answer->offset_us), opens_us = next_time(&text, answer->offset_us);
 
         if (gate && q->wait_count < WAITS_MOST) {

@@ -71,5 +71,3 @@ struct span wide_queue_of(struct span token);
 void wide_due_now(struct wide *w, struct queue *q);
 /* Returns when something is due in that queue, also for the gates that its jobs wait for. */
 int64_t wide_due_time(const struct queue *q);
-/* Cuts the next word off a text, and returns it; empty: there is none. */
-struct span wide_next_word(struct span *text);

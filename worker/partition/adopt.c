@@ -97,14 +97,11 @@ static void mark_lost(struct task *task, void *arg)
 {
     struct lost *lost = arg;
 
-    for (size_t i = 0; i < lost->adopt->lost_count; i++) {
-        const struct span *token = &lost->adopt->lost[i];
-
-        if (token->len == task->token.len && memcmp(token->at, task->token.at, token->len) == 0) {
+    for (size_t i = 0; i < lost->adopt->lost_count; i++)
+        if (span_is(lost->adopt->lost[i], task->token)) {
             atomic_store(&task->asked, ASKED_LOST);
             lost->count++;
         }
-    }
 }
 
 static void log_lost(struct partition *p, const struct lost *lost)

@@ -11,19 +11,12 @@
 
 /* ---- The answer */
 
-static bool same(struct span a, struct span b)
-{
-    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
-}
-
 /* True when a name is "type/key" of a lease. */
 static bool is_key_of(struct span name, const struct lease *lease)
 {
-    size_t len = lease->type.len;
+    bool has_key = memchr(name.at, '/', name.len) != NULL;
 
-    return name.len == len + 1 + lease->key.len && name.at[len] == '/' &&
-           same((struct span){name.at, len}, lease->type) &&
-           same((struct span){name.at + len + 1, lease->key.len}, lease->key);
+    return has_key && span_is(span_cut(&name, '/'), lease->type) && span_is(name, lease->key);
 }
 
 /* Returns the limits of a lease as the answer says them, for the trace: those of its key, else those of its type. */
@@ -34,7 +27,7 @@ static struct span limits_of(const struct claim *claim, const struct lease *leas
     for (size_t i = 0; i + 1 < claim->limit_count; i += 2) {
         if (is_key_of(claim->limits[i], lease))
             return claim->limits[i + 1];
-        if (same(claim->limits[i], lease->type))
+        if (span_is(claim->limits[i], lease->type))
             found = claim->limits[i + 1];
     }
     return found;
@@ -79,7 +72,7 @@ static int make_tasks(struct partition *p, const struct claim *claim, struct tas
         const struct lease *lease = &claim->leases[i];
         struct task *task;
 
-        if (!same(lease->type, type)) {
+        if (!span_is(lease->type, type)) {
             type = lease->type;
             handler = handlers_take(p->worker->handlers, type);
         }
@@ -124,20 +117,21 @@ void claiming_log_waiting(struct partition *p)
 /* Gives tasks back beyond so many, of those with a slot or of all: the answer came so late that other jobs have got the executors. */
 static void give_back_beyond(int executors, bool all, struct task_list *tasks)
 {
-    struct task_list kept, back;
-    struct task *task;
+    struct task_list back = {0};
 
-    task_list_init(&kept);
-    task_list_init(&back);
-    while ((task = task_list_pop(tasks)))
-        task_list_push((all || (task->slot_us && !task->early)) && executors-- <= 0 ? &back : &kept, task);
-    task_list_append(tasks, &kept);
+    for (struct task *task = tasks->head, *next; task; task = next) {
+        next = task->next;
+        if ((!all && (!task->slot_us || task->early)) || executors-- > 0)
+            continue;
+        task_list_remove(tasks, task);
+        task_list_push(&back, task);
+    }
     tasks_give_back(&back);
 }
 
 void claiming_take_jobs(struct partition *p, struct task_list *tasks)
 {
-    task_list_init(tasks);
+    *tasks = (struct task_list){0};
     recording_count_claim(p, &p->answer);
     if (make_tasks(p, &p->answer, tasks) != 0)
         link_drop(p->link, "out of memory"); /* the next adopt hands back what did not fit */

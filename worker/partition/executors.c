@@ -26,7 +26,7 @@ static void look(struct partition *p, const struct pool_load *load)
         .registered = p->session.registered,
         .awaited = p->awaited,
         .here = s->here,
-        .here_prefetched = pool_prefetched(w->pool, &p->conditions),
+        .here_prefetched = atomic_load(&p->conditions.prefetched),
         .idle = settling_is_idle(p),
         .finished = s->finished.count,
         .finished_us = s->finished.head ? s->finished.head->finished_us : 0,
@@ -66,9 +66,8 @@ void worker_feed(struct worker *w)
 
 void worker_draw_near(struct worker *w, int64_t now)
 {
-    struct task_list crowded;
+    struct task_list crowded = {0};
 
-    task_list_init(&crowded);
     begin_near(w, pool_draw_near(w->pool, now, &crowded));
     if (!crowded.head)
         return;
@@ -80,9 +79,8 @@ void worker_draw_near(struct worker *w, int64_t now)
 
 void executors_recall(struct partition *p)
 {
-    struct task_list early;
+    struct task_list early = {0};
 
-    task_list_init(&early);
     pool_recall(p->worker->pool, &p->conditions, NULL, &early);
     tasks_give_back(&early);
     partition_claim_soon(p, false);
@@ -90,9 +88,8 @@ void executors_recall(struct partition *p)
 
 void worker_give_back_stuck(struct worker *w, int64_t now)
 {
-    struct task_list stuck;
+    struct task_list stuck = {0};
 
-    task_list_init(&stuck);
     pool_withdraw(w->pool, &stuck);
     tasks_give_back(&stuck);
     room_was_stuck(&w->minds, now);

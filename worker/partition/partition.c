@@ -46,7 +46,6 @@ struct partition *partition_new(struct worker *w, int number)
     p->mind.random = random_seed();
     partition_prefix(w->options.prefix, number, p->prefix);
     p->conditions.partition = p;
-    settling_open(p);
     turn_open(p);
     return p;
 }

@@ -186,7 +186,7 @@ bool session_hear_back(struct partition *p, const struct went_back *back)
 
 static bool is_other_birth(const struct session *s, struct span birth)
 {
-    return *s->birth && !(strlen(s->birth) == birth.len && memcmp(s->birth, birth.at, birth.len) == 0);
+    return *s->birth && !span_is(span_str(s->birth), birth);
 }
 
 /* Hears what Redis has lost. What was lost before the first answer is for others to log. */

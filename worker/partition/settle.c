@@ -153,8 +153,7 @@ static void settle_all_failed(struct args *a, const struct task *tasks, const st
 static bool goes_with(const struct task *task, const struct task *first)
 {
     return !task->written && task->handler == first->handler && is_plain(task) &&
-           task->batch.len == first->batch.len &&
-           memcmp(task->batch.at, first->batch.at, first->batch.len) == 0;
+           span_is(task->batch, first->batch);
 }
 
 /* Counts the tasks from `first` on whose tokens follow one another; *behind: the task after them. */
@@ -204,10 +203,9 @@ static struct settling *settling_of(const struct task *task)
 
 void tasks_collect(struct worker *w)
 {
-    struct task_list ended;
+    struct task_list ended = {0};
     struct task *task;
 
-    task_list_init(&ended);
     pool_collect(w->pool, &ended);
     w->ended += (uint64_t)ended.count;
     while ((task = task_list_pop(&ended))) {
@@ -225,12 +223,6 @@ static bool makes_room(const struct task *task)
 
     return counted || (task->slot_us && !was_called(task)) ||
            (task_settles_up(task) && task->spent < task->cost);
-}
-
-void settling_open(struct partition *p)
-{
-    task_list_init(&p->settling.finished);
-    task_list_init(&p->settling.sent);
 }
 
 void settling_free(struct partition *p)
@@ -306,7 +298,7 @@ static struct task *find_settling(const struct partition *p, struct span token)
 {
     struct task *task = p->settling.sent.head;
 
-    while (task && (task->token.len != token.len || memcmp(task->token.at, token.at, token.len) != 0))
+    while (task && !span_is(task->token, token))
         task = task->next;
     return task;
 }
@@ -340,15 +332,6 @@ void settling_done(struct partition *p)
     task_list_free(&p->settling.sent);
 }
 
-/* Nearly always it is the first. */
-static void take_out(struct task_list *list, const struct task *task)
-{
-    struct task *other;
-
-    while ((other = task_list_pop(list)) != task)
-        task_list_push(list, other);
-}
-
 static void on_settled_alone(void *arg, const struct redisReply *reply)
 {
     struct task *task = arg;
@@ -359,7 +342,7 @@ static void on_settled_alone(void *arg, const struct redisReply *reply)
 
     if (rc == 0)
         log_pauses(p, reply);
-    take_out(&p->settling.sent, task);
+    task_list_remove(&p->settling.sent, task);
     if (rc == 0) {
         log_stale(stale);
         task_free(task);

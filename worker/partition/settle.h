@@ -20,8 +20,6 @@ struct settling {
     int here;                  /* jobs that were leased and have not ended */
 };
 
-/* Opens settling before any of the others is called; closes it after all. */
-void settling_open(struct partition *p);
 void settling_free(struct partition *p);
 /* Notes a task that is about to go to the pool. */
 void task_leased(struct task *task);

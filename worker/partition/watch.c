@@ -166,11 +166,10 @@ void watch_end_lost(struct partition *p)
 static void cut_off(struct partition *p, int64_t now)
 {
     struct task **tasks = p->worker->running;
-    struct task_list waiting;
+    struct task_list waiting = {0};
     size_t n;
 
     trace_lapsed(p->conditions.trace, session_lapse(p));
-    task_list_init(&waiting);
     pool_withdraw_all(p->worker->pool, &p->conditions, &waiting);
     tasks_drop(&waiting); /* what adopt does not name goes back to its lane */
     n = pool_running(p->worker->pool, &p->conditions, tasks);
@@ -187,9 +186,8 @@ static void cut_off(struct partition *p, int64_t now)
 
 static void give_back_lacking(struct worker *w, int64_t now)
 {
-    struct task_list lacking;
+    struct task_list lacking = {0};
 
-    task_list_init(&lacking);
     pool_retry(w->pool, now, &lacking);
     for (struct task *task = lacking.head; task; task = task->next) {
         task_unable(task, "no thread");
@@ -257,17 +255,15 @@ static void compare(struct task *task, void *arg)
 {
     struct search *s = arg;
 
-    if (!task->ended && task->token.len == s->token.len &&
-        memcmp(task->token.at, s->token.at, s->token.len) == 0)
+    if (!task->ended && span_is(task->token, s->token))
         s->found = task;
 }
 
 /* Gives an early task back: it ends as cancelled then, and its slots are free. */
 static void give_back_early(struct partition *p, struct task *task)
 {
-    struct task_list early;
+    struct task_list early = {0};
 
-    task_list_init(&early);
     pool_recall(p->worker->pool, &p->conditions, task, &early);
     tasks_give_back(&early);
     partition_wake(p);

@@ -14,7 +14,7 @@ static struct batch_here **find(struct batches *batches, struct span name)
 {
     struct batch_here **at = &batches->head;
 
-    while (*at && ((*at)->len != name.len || memcmp((*at)->name, name.at, name.len) != 0))
+    while (*at && !span_is((struct span){(*at)->name, (*at)->len}, name))
         at = &(*at)->next;
     return at;
 }

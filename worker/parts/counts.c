@@ -122,20 +122,9 @@ static struct limit_counts *add_limit(struct counts *c, struct span name)
 static struct limit_counts *find_limit(struct counts *c, struct span name)
 {
     for (int i = 0; i < c->limit_count; i++)
-        if (strlen(c->limits[i]->name) == name.len && memcmp(c->limits[i]->name, name.at, name.len) == 0)
+        if (span_is(span_str(c->limits[i]->name), name))
             return c->limits[i];
     return add_limit(c, name);
-}
-
-/* Returns the part of text before that character, or all of it, and moves text behind it. */
-static struct span cut(struct span *text, char at)
-{
-    const char *end = memchr(text->at, at, text->len);
-    struct span part = {text->at, end ? (size_t)(end - text->at) : text->len};
-    size_t used = part.len + (end ? 1 : 0);
-
-    *text = (struct span){text->at + used, text->len - used};
-    return part;
 }
 
 void counts_hold(struct counts *c, int type, struct span limits)
@@ -144,8 +133,7 @@ void counts_hold(struct counts *c, int type, struct span limits)
     struct limit_counts *limit;
     char *copy;
 
-    if (!t ||
-        (t->held_by_len == limits.len && memcmp(t->held_by ? t->held_by : "", limits.at, limits.len) == 0))
+    if (!t || span_is((struct span){t->held_by, t->held_by_len}, limits))
         return;
     copy = malloc(limits.len + 1);
     if (!copy)
@@ -156,9 +144,9 @@ void counts_hold(struct counts *c, int type, struct span limits)
     t->held_by_len = limits.len;
     t->limit_count = 0;
     while (limits.len > 0 && t->limit_count < HOLDS_MOST) {
-        struct span one = cut(&limits, '|');
+        struct span one = span_cut(&limits, '|');
 
-        if ((limit = find_limit(c, cut(&one, '='))))
+        if ((limit = find_limit(c, span_cut(&one, '='))))
             t->limits[t->limit_count++] = limit;
     }
 }

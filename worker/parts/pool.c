@@ -1,6 +1,5 @@
 #include "worker/parts/pool.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -8,29 +7,24 @@
 
 #include "core/clock.h"
 #include "core/log/log.h"
+#include "core/number.h"
 #include "worker/way/way.h"
 
 #define LACKING_US 200000 /* tasks wait that long for a thread that cannot be started, or for another */
 #define NEAR_US 5000      /* an early task gets its executor so long before its time, or half of that */
 
-/* A line has the tasks that wait for one kind of executor: threads, or the loop. */
-struct line {
-    struct task_list timed; /* tasks of the loop, by start time, linked both ways */
-    struct task_list prefetched;
-};
+/* The lists of tasks; those before RUNNING wait. A line is of one kind of executor. TIMED of the loop and EARLY are by start time. */
+enum line { THREAD, LOOP };
+enum { TIMED, EARLY = TIMED + 2, PREFETCHED, RUNNING = PREFETCHED + 2, FINISHED, STRAYS, LISTS };
 
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct line thread, loop;
-    struct task_list early; /* by start time, linked both ways */
-    struct task_list finished;
-    struct task **running;        /* by thread; NULL: idle */
-    struct task *afloat, *strays; /* tasks of the loop that run, and that were given up; linked both ways */
+    struct task_list lists[LISTS]; /* TIMED and PREFETCHED + a line; STRAYS: given up */
     pthread_t *threads;
     int executors, threads_most, started, idle;
     int reserved; /* executors that run no prefetched task */
-    int busy_threads, busy_loop, given_up;
+    int busy_threads, given_up;
     int unlimited;      /* executors that run a prefetched task */
     int64_t lacking_us; /* since when tasks wait for a thread that cannot be started; 0: none do */
     bool waking;        /* a thread was called and has not come yet */
@@ -39,19 +33,14 @@ struct pool {
     void *arg;
 };
 
-struct seat {
-    struct pool *pool;
-    int number;
-};
-
 static int busy(const struct pool *p)
 {
-    return p->busy_threads + p->busy_loop;
+    return p->lists[RUNNING].count + p->given_up;
 }
 
 static int timed(const struct pool *p)
 {
-    return p->thread.timed.count + p->loop.timed.count;
+    return p->lists[TIMED + THREAD].count + p->lists[TIMED + LOOP].count;
 }
 
 /* Counts the executors that are free for prefetched tasks; those that were granted to timed tasks are not. */
@@ -62,21 +51,20 @@ static int free_for_prefetched(const struct pool *p)
     return idle < open ? idle : open;
 }
 
-static void count_busy(struct pool *p, const struct task *task, int *busy_there, int n)
+/* Returns the prefetched tasks of a line if an executor is free for one. NULL: none. */
+static struct task_list *next_prefetched(struct pool *p, enum line line)
 {
-    *busy_there += n;
-    if (!task->slot_us)
-        p->unlimited += n;
+    struct task_list *list = &p->lists[PREFETCHED + line];
+
+    return list->head && free_for_prefetched(p) > 0 ? list : NULL;
 }
 
 /* Returns the list of this line whose head may begin now, as an executor is free for it. NULL: none. */
-static struct task_list *next_of(const struct pool *p, struct line *line)
+static struct task_list *next_of(struct pool *p, enum line line)
 {
-    if (line->timed.head && busy(p) < p->executors)
-        return &line->timed;
-    if (line->prefetched.head && free_for_prefetched(p) > 0)
-        return &line->prefetched;
-    return NULL;
+    struct task_list *list = &p->lists[TIMED + line];
+
+    return list->head && busy(p) < p->executors ? list : next_prefetched(p, line);
 }
 
 /* True when a task is of a partition (NULL: of any). */
@@ -85,69 +73,50 @@ static bool is_of(const struct task *task, const struct conditions *of)
     return !of || task->conditions == of;
 }
 
-/* ---- Lists that are linked both ways */
-
-static void link_in(struct task **head, struct task *task)
-{
-    task->prev = NULL;
-    task->next = *head;
-    if (*head)
-        (*head)->prev = task;
-    *head = task;
-}
-
-static void link_out(struct task **head, struct task *task)
-{
-    if (task->prev)
-        task->prev->next = task->next;
-    else
-        *head = task->next;
-    if (task->next)
-        task->next->prev = task->prev;
-}
+/* ---- Into a list, and out */
 
 /* Inserts a task behind those that start no later; nearly always at the end. */
-static void insert_by_time(struct task_list *list, struct task *last, struct task *task)
+static void insert_by_time(struct task_list *list, struct task *task)
 {
-    struct task *before = last;
+    struct task *before = list->tail;
 
     while (before && before->start_us > task->start_us)
         before = before->prev;
-    task->prev = before;
-    task->next = before ? before->next : list->head;
-    if (task->next)
-        task->next->prev = task;
-    else
-        list->tail = &task->next;
-    *(before ? &before->next : &list->head) = task;
-    list->count++;
-}
-
-static struct task *last_of(const struct task_list *list)
-{
-    return list->head ? (struct task *)((char *)list->tail - offsetof(struct task, next)) : NULL;
+    task_list_insert(list, before, task);
 }
 
 static void count_waiting(const struct task *task, int n)
 {
     if (!task->slot_us)
-        task->conditions->prefetched += n;
+        atomic_fetch_add(&task->conditions->prefetched, n);
 }
 
-/* Takes the next task out of a line's list. */
-static struct task *take(struct task_list *list)
+/* Moves the tasks of a partition (NULL: of all) that wait in a list, but for the first `stay`. Returns how many of `stay` are left. */
+static int withdraw(struct task_list *from, const struct conditions *of, int stay, struct task_list *to)
+{
+    for (struct task *task = from->head, *next; task; task = next) {
+        next = task->next;
+        if (!is_of(task, of))
+            continue;
+        if (stay-- > 0)
+            continue;
+        task_list_remove(from, task);
+        count_waiting(task, -1);
+        task->early = false;
+        task_list_push(to, task);
+    }
+    return stay;
+}
+
+/* Takes the next task of a list to run it. */
+static struct task *begin(struct pool *p, struct task_list *list)
 {
     struct task *task = task_list_pop(list);
 
     count_waiting(task, -1);
+    p->unlimited += !task->slot_us;
+    task_list_push(&p->lists[RUNNING], task);
     return task;
-}
-
-/* Moves all tasks of a list. */
-static void take_all(struct task_list *to, struct task_list *from)
-{
-    while (from->head)
-        task_list_push(to, take(from));
 }
 
 /* ---- Threads */
@@ -156,20 +125,14 @@ static void *thread_main(void *arg);
 
 static void start_thread(struct pool *p)
 {
-    struct seat *seat = malloc(sizeof *seat);
-    int failed = ENOMEM;
+    int failed = pthread_create(&p->threads[p->started], NULL, thread_main, p);
 
-    if (seat) {
-        *seat = (struct seat){p, p->started};
-        failed = pthread_create(&p->threads[p->started], NULL, thread_main, seat);
-    }
     if (failed == 0) {
         p->lacking_us = 0;
         p->started++;
         p->waking = true;
         return;
     }
-    free(seat);
     if (p->lacking_us)
         return;
     p->lacking_us = clock_mono_us();
@@ -181,7 +144,7 @@ static void start_thread(struct pool *p)
  * run are faster than a wake-up: one at a time is enough, each calls the next. Called with the lock held. */
 static void call_one(struct pool *p)
 {
-    if (p->waking || p->stopping || !next_of(p, &p->thread))
+    if (p->waking || p->stopping || !next_of(p, THREAD))
         return;
     if (p->idle > 0) {
         p->waking = true;
@@ -195,40 +158,47 @@ static struct task *wait_for_task(struct pool *p)
 {
     struct task_list *list;
 
-    while (!(list = next_of(p, &p->thread)) && !p->stopping) {
+    while (!(list = next_of(p, THREAD)) && !p->stopping) {
         p->idle++;
         pthread_cond_wait(&p->work, &p->lock);
         p->idle--;
         p->waking = false;
     }
-    return list && !p->stopping ? take(list) : NULL;
+    return list && !p->stopping ? begin(p, list) : NULL;
 }
 
 /* Takes a task that has ended from its executor. */
 static void hand_in(struct pool *p, struct task *task)
 {
-    bool first = !p->finished.head;
+    bool first = !p->lists[FINISHED].head;
 
+    task_list_remove(&p->lists[RUNNING], task);
+    p->unlimited -= !task->slot_us;
     task->ended = true;
-    task_list_push(&p->finished, task);
-    if (first || p->loop.timed.head || p->loop.prefetched.head)
+    task_list_push(&p->lists[FINISHED], task);
+    if (first || p->lists[TIMED + LOOP].head || p->lists[PREFETCHED + LOOP].head)
         p->on_finished(p->arg);
 }
 
-static void run_one(struct pool *p, struct task *task, int seat)
+static void free_stray(struct pool *p, struct task *task)
 {
-    p->running[seat] = task;
-    count_busy(p, task, &p->busy_threads, 1);
+    task_list_remove(&p->lists[STRAYS], task);
+    task_free(task);
+}
+
+static void run_one(struct pool *p, struct task *task)
+{
+    p->busy_threads++;
     call_one(p);
     pthread_mutex_unlock(&p->lock);
     handler_run(task);
     task->finished_us = clock_mono_us();
     pthread_mutex_lock(&p->lock);
-    p->running[seat] = NULL;
-    count_busy(p, task, &p->busy_threads, -1);
+    p->busy_threads--;
     if (task->stray) {
         p->given_up--;
-        task_free(task);
+        p->unlimited -= !task->slot_us;
+        free_stray(p, task);
     } else {
         hand_in(p, task);
     }
@@ -236,18 +206,16 @@ static void run_one(struct pool *p, struct task *task, int seat)
 
 static void *thread_main(void *arg)
 {
-    struct seat seat = *(struct seat *)arg;
-    struct pool *p = seat.pool;
+    struct pool *p = arg;
     struct task *task;
     sigset_t all;
 
-    free(arg);
     sigfillset(&all); /* signals are for the loop; SIGPIPE too, where a command does not read its input */
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     pthread_mutex_lock(&p->lock);
     p->waking = false;
     while ((task = wait_for_task(p)))
-        run_one(p, task, seat.number);
+        run_one(p, task);
     pthread_mutex_unlock(&p->lock);
     return NULL;
 }
@@ -260,22 +228,12 @@ struct pool *pool_new(int executors, int threads, void (*on_finished)(void *arg)
 
     if (!p)
         return NULL;
-    p->running = calloc((size_t)threads + 1, sizeof *p->running);
-    p->threads = calloc((size_t)threads + 1, sizeof *p->threads);
-    if (!p->running || !p->threads) {
-        free(p->running);
-        free(p->threads);
+    if (!(p->threads = calloc((size_t)threads + 1, sizeof *p->threads))) {
         free(p);
         return NULL;
     }
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
-    task_list_init(&p->thread.timed);
-    task_list_init(&p->thread.prefetched);
-    task_list_init(&p->loop.timed);
-    task_list_init(&p->loop.prefetched);
-    task_list_init(&p->early);
-    task_list_init(&p->finished);
     p->executors = executors;
     p->threads_most = threads;
     p->on_finished = on_finished;
@@ -296,31 +254,14 @@ void pool_stop(struct pool *p)
     p->started = 0;
 }
 
-static void free_linked(struct task *task)
-{
-    while (task) {
-        struct task *next = task->next;
-
-        task_free(task);
-        task = next;
-    }
-}
-
 void pool_free(struct pool *p)
 {
     if (!p)
         return;
-    task_list_free(&p->thread.timed);
-    task_list_free(&p->thread.prefetched);
-    task_list_free(&p->loop.timed);
-    task_list_free(&p->loop.prefetched);
-    task_list_free(&p->early);
-    task_list_free(&p->finished);
-    free_linked(p->afloat);
-    free_linked(p->strays);
+    for (int i = 0; i < LISTS; i++)
+        task_list_free(&p->lists[i]);
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
-    free(p->running);
     free(p->threads);
     free(p);
 }
@@ -329,15 +270,15 @@ void pool_free(struct pool *p)
 
 static void add(struct pool *p, struct task *task)
 {
-    struct line *line = task->handler->runner->way->run ? &p->thread : &p->loop;
+    enum line line = task->handler->runner->way->run ? THREAD : LOOP;
 
     count_waiting(task, 1);
     if (task->early)
-        insert_by_time(&p->early, last_of(&p->early), task);
-    else if (task->slot_us && line == &p->loop)
-        insert_by_time(&line->timed, last_of(&line->timed), task);
+        insert_by_time(&p->lists[EARLY], task);
+    else if (task->slot_us && line == LOOP)
+        insert_by_time(&p->lists[TIMED + LOOP], task);
     else
-        task_list_push(task->slot_us ? &line->timed : &line->prefetched, task);
+        task_list_push(&p->lists[(task->slot_us ? TIMED : PREFETCHED) + line], task);
 }
 
 void pool_add(struct pool *p, struct task_list *tasks)
@@ -356,11 +297,12 @@ void pool_add(struct pool *p, struct task_list *tasks)
 
 int64_t pool_draw_near(struct pool *p, int64_t now_us, struct task_list *crowded)
 {
-    int64_t next_us = INT64_MAX;
+    struct task_list *early = &p->lists[EARLY];
+    int64_t next_us;
 
     pthread_mutex_lock(&p->lock);
-    while (p->early.head && p->early.head->start_us <= now_us + NEAR_US) {
-        struct task *task = task_list_pop(&p->early);
+    while (early->head && early->head->start_us <= now_us + NEAR_US) {
+        struct task *task = task_list_pop(early);
 
         task->early = false;
         if (busy(p) + timed(p) < p->executors)
@@ -369,29 +311,21 @@ int64_t pool_draw_near(struct pool *p, int64_t now_us, struct task_list *crowded
             task_list_push(crowded, task);
     }
     call_one(p);
-    if (p->early.head)
-        next_us = p->early.head->start_us - NEAR_US / 2;
+    next_us = early->head ? early->head->start_us - NEAR_US / 2 : INT64_MAX;
     pthread_mutex_unlock(&p->lock);
     return next_us;
 }
 
 void pool_recall(struct pool *p, const struct conditions *of, struct task *only, struct task_list *tasks)
 {
-    struct task_list kept;
-    struct task *task;
-
-    task_list_init(&kept);
     pthread_mutex_lock(&p->lock);
-    while ((task = task_list_pop(&p->early))) {
-        bool stays = task->conditions != of || (only && task != only);
-
-        task->early = stays;
-        if (stays)
-            insert_by_time(&kept, last_of(&kept), task);
-        else
-            task_list_push(tasks, task);
+    if (only) {
+        task_list_remove(&p->lists[EARLY], only);
+        only->early = false;
+        task_list_push(tasks, only);
+    } else {
+        withdraw(&p->lists[EARLY], of, 0, tasks);
     }
-    task_list_append(&p->early, &kept);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -402,16 +336,13 @@ struct task *pool_begin(struct pool *p, int64_t now_us, int64_t *next_us)
 
     *next_us = INT64_MAX;
     pthread_mutex_lock(&p->lock);
-    list = next_of(p, &p->loop);
-    if (list == &p->loop.timed && list->head->start_us > now_us) {
+    list = next_of(p, LOOP);
+    if (list == &p->lists[TIMED + LOOP] && list->head->start_us > now_us) {
         *next_us = list->head->start_us;
-        list = p->loop.prefetched.head && free_for_prefetched(p) > 0 ? &p->loop.prefetched : NULL;
+        list = next_prefetched(p, LOOP);
     }
-    if (list && !p->stopping) {
-        task = take(list);
-        link_in(&p->afloat, task);
-        count_busy(p, task, &p->busy_loop, 1);
-    }
+    if (list && !p->stopping)
+        task = begin(p, list);
     pthread_mutex_unlock(&p->lock);
     return task;
 }
@@ -420,16 +351,12 @@ void pool_end(struct pool *p, struct task *task)
 {
     pthread_mutex_lock(&p->lock);
     if (task->stray) {
-        link_out(&p->strays, task);
-        pthread_mutex_unlock(&p->lock);
-        task_free(task);
-        return;
+        free_stray(p, task);
+    } else {
+        task->finished_us = clock_mono_us();
+        hand_in(p, task);
+        call_one(p);
     }
-    link_out(&p->afloat, task);
-    count_busy(p, task, &p->busy_loop, -1);
-    task->finished_us = clock_mono_us();
-    hand_in(p, task);
-    call_one(p);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -444,29 +371,8 @@ void pool_reserve(struct pool *p, int executors)
 void pool_collect(struct pool *p, struct task_list *finished)
 {
     pthread_mutex_lock(&p->lock);
-    task_list_append(finished, &p->finished);
+    task_list_append(finished, &p->lists[FINISHED]);
     pthread_mutex_unlock(&p->lock);
-}
-
-/* Moves the first n tasks of `from` to the end of `to`. */
-static void move(struct task_list *to, struct task_list *from, int n)
-{
-    struct task *task;
-
-    for (; n > 0 && (task = task_list_pop(from)); n--)
-        task_list_push(to, task);
-}
-
-/* Takes the prefetched tasks of a line, but for the first *stay. */
-static void withdraw_prefetched(struct line *line, struct task_list *tasks, int *stay)
-{
-    struct task_list kept;
-
-    task_list_init(&kept);
-    move(&kept, &line->prefetched, *stay);
-    *stay -= kept.count;
-    take_all(tasks, &line->prefetched);
-    task_list_append(&line->prefetched, &kept);
 }
 
 void pool_withdraw(struct pool *p, struct task_list *tasks)
@@ -474,41 +380,16 @@ void pool_withdraw(struct pool *p, struct task_list *tasks)
     int stay;
 
     pthread_mutex_lock(&p->lock);
-    stay = free_for_prefetched(p);
-    withdraw_prefetched(&p->thread, tasks, &stay);
-    withdraw_prefetched(&p->loop, tasks, &stay);
+    stay = withdraw(&p->lists[PREFETCHED + THREAD], NULL, free_for_prefetched(p), tasks);
+    withdraw(&p->lists[PREFETCHED + LOOP], NULL, stay, tasks);
     pthread_mutex_unlock(&p->lock);
-}
-
-/* Withdraws the tasks of one partition. Others stay, in their order; by_time: the list is linked both ways. */
-static void withdraw_of(struct task_list *from, bool by_time, const struct conditions *of,
-                        struct task_list *tasks)
-{
-    struct task_list kept;
-    struct task *task;
-
-    task_list_init(&kept);
-    while ((task = task_list_pop(from))) {
-        bool leaves = is_of(task, of);
-
-        if (leaves)
-            count_waiting(task, -1);
-        if (!leaves && by_time)
-            insert_by_time(&kept, last_of(&kept), task);
-        else
-            task_list_push(leaves ? tasks : &kept, task);
-    }
-    task_list_append(from, &kept);
 }
 
 void pool_withdraw_all(struct pool *p, const struct conditions *of, struct task_list *tasks)
 {
     pthread_mutex_lock(&p->lock);
-    withdraw_of(&p->thread.timed, false, of, tasks);
-    withdraw_of(&p->loop.timed, true, of, tasks);
-    withdraw_of(&p->early, true, of, tasks);
-    withdraw_of(&p->thread.prefetched, false, of, tasks);
-    withdraw_of(&p->loop.prefetched, false, of, tasks);
+    for (int i = 0; i < RUNNING; i++)
+        withdraw(&p->lists[i], of, 0, tasks);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -516,14 +397,19 @@ void pool_retry(struct pool *p, int64_t now_us, struct task_list *tasks)
 {
     pthread_mutex_lock(&p->lock);
     call_one(p);
-    if (!next_of(p, &p->thread))
+    if (!next_of(p, THREAD))
         p->lacking_us = 0;
     if (p->lacking_us && now_us - p->lacking_us >= LACKING_US) {
-        take_all(tasks, &p->thread.timed);
-        take_all(tasks, &p->thread.prefetched);
+        withdraw(&p->lists[TIMED + THREAD], NULL, 0, tasks);
+        withdraw(&p->lists[PREFETCHED + THREAD], NULL, 0, tasks);
         p->lacking_us = 0;
     }
     pthread_mutex_unlock(&p->lock);
+}
+
+static bool is_running(const struct task *task)
+{
+    return !task->ended && !task->stray;
 }
 
 bool pool_give_up(struct pool *p, struct task *task)
@@ -531,17 +417,16 @@ bool pool_give_up(struct pool *p, struct task *task)
     bool runs;
 
     pthread_mutex_lock(&p->lock);
-    runs = !task->ended && !task->stray;
+    runs = is_running(task);
     if (runs) {
         task->stray = true;
-        if (task->handler->runner->way->run) {
+        task_list_remove(&p->lists[RUNNING], task);
+        task_list_push(&p->lists[STRAYS], task);
+        if (task->handler->runner->way->run)
             p->given_up++;
-        } else {
-            link_out(&p->afloat, task);
-            link_in(&p->strays, task);
-            count_busy(p, task, &p->busy_loop, -1);
-            call_one(p);
-        }
+        else
+            p->unlimited -= !task->slot_us;
+        call_one(p);
     }
     pthread_mutex_unlock(&p->lock);
     return runs;
@@ -554,33 +439,19 @@ bool pool_is_running(struct pool *p, const struct task *task)
     bool runs;
 
     pthread_mutex_lock(&p->lock);
-    runs = !task->ended && !task->stray;
+    runs = is_running(task);
     pthread_mutex_unlock(&p->lock);
     return runs;
-}
-
-static void visit_list(struct task *head, const struct conditions *of,
-                       void (*visit)(struct task *task, void *arg), void *arg)
-{
-    for (struct task *task = head; task; task = task->next)
-        if (is_of(task, of))
-            visit(task, arg);
 }
 
 void pool_each(struct pool *p, const struct conditions *of, void (*visit)(struct task *task, void *arg),
                void *arg)
 {
     pthread_mutex_lock(&p->lock);
-    for (int i = 0; i < p->started; i++)
-        if (p->running[i] && !p->running[i]->stray && is_of(p->running[i], of))
-            visit(p->running[i], arg);
-    visit_list(p->afloat, of, visit, arg);
-    visit_list(p->thread.timed.head, of, visit, arg);
-    visit_list(p->thread.prefetched.head, of, visit, arg);
-    visit_list(p->loop.timed.head, of, visit, arg);
-    visit_list(p->loop.prefetched.head, of, visit, arg);
-    visit_list(p->early.head, of, visit, arg);
-    visit_list(p->finished.head, of, visit, arg);
+    for (int i = 0; i < STRAYS; i++)
+        for (struct task *task = p->lists[i].head; task; task = task->next)
+            if (is_of(task, of))
+                visit(task, arg);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -589,10 +460,7 @@ size_t pool_running(struct pool *p, const struct conditions *of, struct task **t
     size_t n = 0;
 
     pthread_mutex_lock(&p->lock);
-    for (int i = 0; i < p->started; i++)
-        if (p->running[i] && !p->running[i]->stray && is_of(p->running[i], of))
-            tasks[n++] = p->running[i];
-    for (struct task *task = p->afloat; task; task = task->next)
+    for (struct task *task = p->lists[RUNNING].head; task; task = task->next)
         if (is_of(task, of))
             tasks[n++] = task;
     pthread_mutex_unlock(&p->lock);
@@ -601,10 +469,10 @@ size_t pool_running(struct pool *p, const struct conditions *of, struct task **t
 
 static int64_t oldest(const struct pool *p)
 {
-    const struct task *thread = p->thread.prefetched.head, *loop = p->loop.prefetched.head;
+    const struct task *thread = p->lists[PREFETCHED + THREAD].head, *loop = p->lists[PREFETCHED + LOOP].head;
 
     if (thread && loop)
-        return thread->came_us < loop->came_us ? thread->came_us : loop->came_us;
+        return min_i64(thread->came_us, loop->came_us);
     return thread ? thread->came_us : loop ? loop->came_us : 0;
 }
 
@@ -614,25 +482,15 @@ struct pool_load pool_load(struct pool *p)
 
     pthread_mutex_lock(&p->lock);
     load = (struct pool_load){
-        .running = busy(p) - p->given_up,
-        .queued = timed(p) + p->thread.prefetched.count + p->loop.prefetched.count + p->early.count,
-        .prefetched = p->thread.prefetched.count + p->loop.prefetched.count,
-        .early = p->early.count,
+        .running = p->lists[RUNNING].count,
+        .prefetched = p->lists[PREFETCHED + THREAD].count + p->lists[PREFETCHED + LOOP].count,
+        .early = p->lists[EARLY].count,
         .unlimited = p->unlimited,
         .threads = p->busy_threads - p->given_up,
         .given_up = p->given_up,
         .oldest_us = oldest(p),
     };
+    load.queued = timed(p) + load.prefetched + load.early;
     pthread_mutex_unlock(&p->lock);
     return load;
-}
-
-int pool_prefetched(struct pool *p, const struct conditions *of)
-{
-    int n;
-
-    pthread_mutex_lock(&p->lock);
-    n = of->prefetched;
-    pthread_mutex_unlock(&p->lock);
-    return n;
 }

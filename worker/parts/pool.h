@@ -69,5 +69,3 @@ struct pool_load {
     int64_t oldest_us; /* when the first of the prefetched came; 0: there is none */
 };
 struct pool_load pool_load(struct pool *pool);
-/* Counts the prefetched tasks of a partition. */
-int pool_prefetched(struct pool *pool, const struct conditions *of);

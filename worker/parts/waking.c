@@ -209,7 +209,7 @@ struct waking *waking_new(struct ev_loop *loop, const struct redis_address *addr
 /* Names the key of a wait. That of cancelled jobs changes with the worker's id: a wait for the old one is dropped. */
 static void name(struct wait *w, struct span key)
 {
-    if (w->key && strlen(w->key) == key.len && memcmp(w->key, key.at, key.len) == 0)
+    if (w->key && span_is(span_str(w->key), key))
         return;
     free(w->key);
     w->key = strndup(key.at, key.len);

@@ -80,7 +80,7 @@ static void make_variables(struct variables *v, const struct task *task, const c
     add_variable(v, "WEIR_JOB_KEY", task->view.key);
     add_variable(v, "WEIR_JOB_BATCH", task->batch);
     add_variable(v, "WEIR_JOB_QUEUE", (struct span){queue + 1, strcspn(queue + 1, "!/")});
-    add_variable(v, "TRACEPARENT", task_traceparent(task));
+    add_variable(v, "TRACEPARENT", task->view.traceparent);
     add_variable(v, "WEIR_REPORT", span_str(report));
 }
 

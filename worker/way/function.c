@@ -1,14 +1,33 @@
-/* C functions that run on a thread. Nobody can stop one: it can ask weir_job_is_cancelled(). */
+/* C functions. One that runs on a thread returns when its job has ended, and nobody can stop it: it can ask
+ * weir_job_is_cancelled(). An asynchronous one is called on the loop and returns, and its job ends by weir_job_end(). What belongs to such a
+ * job lives until then, even if the worker has given it up. */
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "core/forks.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"
 
 struct function {
-    weir_handler *call;
+    union {
+        weir_handler *call;
+        weir_async_handler *begin;
+    };
     void *arg;
 };
+
+static int add(struct handlers *h, const char *type, const struct way *way, struct function function,
+               struct error *e)
+{
+    struct function *f = malloc(sizeof *f);
+
+    if (!f)
+        return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+    *f = function;
+    return handlers_add(h, type, way, f, e);
+}
+
+/* ---- On a thread */
 
 /* Hears that a handler has ended its thread, by pthread_exit(): an executor is lost, so the process ends as if by exit(). */
 static void on_thread_exit(void *arg)
@@ -36,10 +55,51 @@ static const struct way function_way = {.name = "function", .inside = true, .run
 
 int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg, struct error *e)
 {
-    struct function *f;
+    return add(h, type, &function_way, (struct function){.call = call, .arg = arg}, e);
+}
 
-    if (!(f = malloc(sizeof *f)))
-        return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
-    *f = (struct function){call, arg};
-    return handlers_add(h, type, &function_way, f, e);
+/* ---- On the loop */
+
+static void start(struct task *task)
+{
+    const struct handler *handler = task->handler;
+    const struct function *f = handler->runner->state;
+    unsigned forks = forks_count();
+    struct weir_job *job = malloc(sizeof *job);
+
+    if (!job) {
+        task_unable(task, "out of memory");
+        task_ended(task);
+        return;
+    }
+    weir_job_init(job, task);
+    task->state = job;
+    if (!task_call(task)) {
+        task_ended(task);
+        return;
+    }
+    f->begin(job, f->arg);
+    weir_job_check_fork(handler, forks);
+}
+
+static void release(struct task *task)
+{
+    weir_job_clear(task->state);
+    free(task->state);
+}
+
+static const struct way async_way = {
+    .name = "async", .inside = true, .start = start, .release = release, .free = free};
+
+void weir_job_end(struct weir_job *job, int result)
+{
+    if (!job)
+        return;
+    weir_job_finish(job, result);
+    task_ended(job->task);
+}
+
+int async_add(struct handlers *h, const char *type, weir_async_handler *call, void *arg, struct error *e)
+{
+    return add(h, type, &async_way, (struct function){.begin = call, .arg = arg}, e);
 }

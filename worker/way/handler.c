@@ -51,7 +51,7 @@ struct names handlers_patterns(const struct handlers *h)
 
 static bool is_called(const struct handler *handler, struct span type)
 {
-    return strlen(handler->type) == type.len && memcmp(handler->type, type.at, type.len) == 0;
+    return span_is(span_str(handler->type), type);
 }
 
 static int compare_types(const void *a, const void *b)
@@ -356,7 +356,6 @@ bool lease_is_over(const struct conditions *conditions)
  * that time. */
 static bool is_readable(struct task *task)
 {
-    const char *type = task->handler->type;
     struct job_view *view = &task->view;
     struct error e;
 
@@ -366,7 +365,7 @@ static bool is_readable(struct task *task)
         task_finish(task, END_DEAD, -1, e.text);
         return false;
     }
-    if (!view->id.at || view->type.len != strlen(type) || memcmp(view->type.at, type, view->type.len) != 0) {
+    if (!view->id.at || !is_called(task->handler, view->type)) {
         task_finish(task, END_DEAD, -1, "unreadable: its id or type is not what Redis read");
         return false;
     }

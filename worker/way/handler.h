@@ -23,7 +23,7 @@ struct conditions {
     struct trace *trace;          /* NULL: none is written */
     _Atomic int64_t lease_end_us; /* by clock_boot_us(): others may have the jobs from then on; 0: now */
     _Atomic int late;             /* jobs that came too late for their slots, not yet logged */
-    int prefetched;               /* tasks without a limit that wait in the pool; under its lock */
+    _Atomic int prefetched;       /* tasks without a limit that wait in the pool; the pool alone writes it */
 };
 
 /* Counts the jobs that came too late since the last call. */

@@ -325,7 +325,7 @@ static bool is_traceparent(struct span text)
 static bool add_headers(struct request *r)
 {
     const struct task *task = r->task;
-    struct span trace = task_traceparent(task);
+    struct span trace = task->view.traceparent;
     char attempt[16], enqueued[ENQUEUED_SIZE];
     int len = snprintf(attempt, sizeof attempt, "%d", task->attempts + 1);
 

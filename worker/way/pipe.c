@@ -273,8 +273,7 @@ static const struct status *find_status(const struct json_members *answer)
 /* Finds the first flight of that id, from flight on. */
 static struct flight *find_id(struct flight *flight, struct span id)
 {
-    while (flight &&
-           (flight->task->view.id.len != id.len || memcmp(flight->task->view.id.at, id.at, id.len) != 0))
+    while (flight && !span_is(flight->task->view.id, id))
         flight = flight->next;
     return flight;
 }

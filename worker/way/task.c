@@ -59,34 +59,27 @@ struct task *task_new(const struct lease *lease, struct handler *handler, struct
     return task;
 }
 
+static struct span moved(struct span text, const struct task *from, struct task *to)
+{
+    return (struct span){to->bytes + (text.at - from->bytes), text.len};
+}
+
 struct task *task_copy(const struct task *task)
 {
+    const size_t from = offsetof(struct task, handler); /* to view: what came with the lease */
     struct task *again = malloc(task->size);
 
     if (!again)
         return NULL;
-    *again = (struct task){
-        .handler = task->handler,
-        .conditions = task->conditions,
-        .size = task->size,
-        .cost = task->cost,
-        .slot_us = task->slot_us,
-        .enqueued_us = task->enqueued_us,
-        .since_us = task->since_us,
-        .attempts = task->attempts,
-        .interrupted = task->interrupted,
-        .throttled = task->throttled,
-        .unique = task->unique,
-        .after_s = -1,
-        .spent = -1,
-    };
-    atomic_fetch_add(&task->handler->tasks, 1);
-    memcpy(again->bytes, task->bytes, task->size - sizeof *task);
-    again->token = (struct span){again->bytes + (task->token.at - task->bytes), task->token.len};
-    again->key = (struct span){again->bytes + (task->key.at - task->bytes), task->key.len};
-    again->body = (struct span){again->bytes + (task->body.at - task->bytes), task->body.len};
-    again->batch = (struct span){again->bytes + (task->batch.at - task->bytes), task->batch.len};
+    *again = (struct task){.after_s = -1, .spent = -1};
+    memcpy((char *)again + from, (const char *)task + from, offsetof(struct task, view) - from);
+    memcpy(again->bytes, task->bytes, task->size - offsetof(struct task, bytes));
+    again->token = moved(task->token, task, again);
+    again->key = moved(task->key, task, again);
+    again->body = moved(task->body, task, again);
+    again->batch = moved(task->batch, task, again);
     again->limits = again->bytes + (task->limits - task->bytes);
+    atomic_fetch_add(&task->handler->tasks, 1);
     return again;
 }
 
@@ -192,33 +185,33 @@ bool task_settles_up(const struct task *task)
     return task->spent >= 0 && task->spent != task->cost && task->slot_us != 0;
 }
 
-void task_list_init(struct task_list *list)
+void task_list_insert(struct task_list *list, struct task *before, struct task *task)
 {
-    list->head = NULL;
-    list->tail = &list->head;
-    list->count = 0;
+    task->prev = before;
+    task->next = before ? before->next : list->head;
+    *(task->next ? &task->next->prev : &list->tail) = task;
+    *(before ? &before->next : &list->head) = task;
+    list->count++;
 }
 
 void task_list_push(struct task_list *list, struct task *task)
 {
-    task->next = NULL;
-    *list->tail = task;
-    list->tail = &task->next;
-    list->count++;
+    task_list_insert(list, list->tail, task);
+}
+
+void task_list_remove(struct task_list *list, struct task *task)
+{
+    *(task->prev ? &task->prev->next : &list->head) = task->next;
+    *(task->next ? &task->next->prev : &list->tail) = task->prev;
+    list->count--;
 }
 
 struct task *task_list_pop(struct task_list *list)
 {
     struct task *task = list->head;
 
-    if (!task)
-        return NULL;
-    list->head = task->next;
-    if (list->head)
-        list->head->prev = NULL;
-    else
-        list->tail = &list->head;
-    list->count--;
+    if (task)
+        task_list_remove(list, task);
     return task;
 }
 
@@ -226,10 +219,11 @@ void task_list_append(struct task_list *to, struct task_list *from)
 {
     if (!from->head)
         return;
-    *to->tail = from->head;
+    from->head->prev = to->tail;
+    *(to->tail ? &to->tail->next : &to->head) = from->head;
     to->tail = from->tail;
     to->count += from->count;
-    task_list_init(from);
+    *from = (struct task_list){NULL, NULL, 0};
 }
 
 void task_list_free(struct task_list *list)

@@ -35,7 +35,7 @@ enum task_asked {
 };
 
 struct task {
-    struct task *next, *prev; /* prev: in lists of the pool that are linked both ways */
+    struct task *next, *prev; /* in its list */
     struct handler *handler;
     struct conditions *conditions; /* its partition's */
     size_t size;                   /* bytes of the whole allocation */
@@ -98,14 +98,16 @@ void task_log(enum log_level level, const struct task *task, const char *fmt, ..
 /* True when its handler reported another cost than the gates gave it. */
 bool task_settles_up(const struct task *task);
 
-/* A task list is first in, first out. */
+/* A task list is first in, first out; all zero: empty. */
 struct task_list {
-    struct task *head, **tail;
+    struct task *head, *tail;
     int count;
 };
-void task_list_init(struct task_list *list);
 void task_list_push(struct task_list *list, struct task *task);
 struct task *task_list_pop(struct task_list *list);
+/* Puts a task behind another one of the list; NULL: at the head. */
+void task_list_insert(struct task_list *list, struct task *before, struct task *task);
+void task_list_remove(struct task_list *list, struct task *task);
 /* Moves all of from to the end of to. */
 void task_list_append(struct task_list *to, struct task_list *from);
 void task_list_free(struct task_list *list);

@@ -3,7 +3,7 @@
  *   on a thread   run() is called on an executor's thread and returns when the job has ended: a C function
  *                 (function.c), a command (command.c)
  *   on the loop   start() begins the job on the worker's loop and returns at once; it ends when task_ended()
- *                 is called: asynchronous C (async.c), a pipe (pipe.c), HTTP (http.c)
+ *                 is called: asynchronous C (function.c), a pipe (pipe.c), HTTP (http.c)
  *
  * The worker sees to all the rest: the body was read (task->view), the start time has come, the executor is
  * free. A way asks task_call() right before it calls the handler, and says how the task ended by task_finish(),

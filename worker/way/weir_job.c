@@ -86,28 +86,6 @@ struct weir *weir_job_client(const struct weir_job *job)
     return client;
 }
 
-struct span task_traceparent(const struct task *task)
-{
-    static const char name[] = "traceparent";
-    struct span found = {NULL, 0};
-    struct json_members m = {.at = m.few, .capacity = JSON_MEMBERS_FEW};
-    struct json j;
-
-    if (!memmem(task->body.at, task->body.len, name, strlen(name)))
-        return found;
-    json_begin(&j, task->body.at, task->body.len);
-    if (json_members(&j, json_space(&j, j.begin), &m))
-        for (size_t i = 0; i < m.count; i++) {
-            struct span value = m.at[i].value;
-
-            if (m.at[i].name.len == strlen(name) && memcmp(m.at[i].name.at, name, strlen(name)) == 0 &&
-                value.len > 2 && *value.at == '"' && !memchr(value.at, '\\', value.len))
-                found = (struct span){value.at + 1, value.len - 2};
-        }
-    json_members_free(&m);
-    return found;
-}
-
 void task_enqueued(const struct task *task, char text[ENQUEUED_SIZE])
 {
     text[0] = '\0';
@@ -198,7 +176,7 @@ const char *weir_job_batch(const struct weir_job *job)
 
 const char *weir_job_traceparent(const struct weir_job *job)
 {
-    return job ? text_once(&((struct weir_job *)job)->traceparent, task_traceparent(job->task)) : NULL;
+    return job ? text_once(&((struct weir_job *)job)->traceparent, job->task->view.traceparent) : NULL;
 }
 
 int weir_job_is_cancelled(const struct weir_job *job)

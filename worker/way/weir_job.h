@@ -20,9 +20,6 @@ void weir_job_check_fork(const struct handler *handler, unsigned forks);
 /* Makes what a handler has returned the end of its task. A child that it has forked ends here. */
 void weir_job_finish(struct weir_job *job, int result);
 
-/* Finds the member traceparent of the body, without its quotes; at NULL: there is none. */
-struct span task_traceparent(const struct task *task);
-
 #define ENQUEUED_SIZE 32
 /* Writes when the job was enqueued, in seconds since 1970, as JSON has numbers; "": unknown. */
 void task_enqueued(const struct task *task, char text[ENQUEUED_SIZE]);
