@@ -2,6 +2,8 @@
  * that are as nasty as JSON may be. */
 #include <inttypes.h>
 
+#include "throttle/key.h"
+
 #include "tests/random.h"
 #include "tests/scene.h"
 
@@ -207,6 +209,51 @@ SCENE_TEST(test_a_key_is_what_decoding_finds)
     }
     assert_in_range(found, ROUNDS / 20, ROUNDS);
     assert_in_range(long_ones, 0, ROUNDS / 10);
+}
+
+/* A number of any size and digits, as programs write them. */
+static void put_number(void)
+{
+    int64_t scale = draw(40) - 20;
+    double number = (double)(draw(1) ? draw(1000) : draw(INT64_MAX)) * (draw(1) ? 1 : -1);
+
+    for (int64_t i = 0; draw(1) && i < scale; i++)
+        number *= 10;
+    for (int64_t i = 0; draw(1) && i > scale; i--)
+        number /= 10;
+    if (draw(2) == 0)
+        put(textf("%" PRId64, draw(INT64_MAX) >> draw(62)));
+    else
+        put(textf(draw(1) ? "%.17g" : "%.3e", number));
+}
+
+/* Whoever names the value of a job names the key that its claim finds. */
+SCENE_TEST(test_a_value_that_is_named_is_that_of_the_job)
+{
+    uint64_t seed = random_seed();
+    int made = 0;
+
+    text.random = seed;
+    must(turns_rate("slow", "1/1000000/1,by=a"));
+    for (int i = 0; i < ROUNDS; i++) {
+        char named[KEY_NAMED_SIZE], value[TEXT_MOST], *key;
+
+        text.len = 0;
+        if (draw(1))
+            put_number();
+        else
+            put_value(2);
+        strcpy(value, text.at);
+        if (strcmp(value, "null") == 0 || strlen(value) > NESTED_MOST)
+            continue;
+        key_name(value, named);
+        key = strchr(named, '|') ? strchr(named, '|') + 1 : named;
+        strcpy(text.at, textf("{\"id\":\"a\",\"type\":\"slow\",\"a\":%s}", value));
+        if (strcmp(key_found(), key) != 0)
+            fail_msg("WEIR_SEED=%" PRIu64 ": %s is named %s, not %s", seed, value, key, key_found());
+        made += strchr(key, '.') != NULL;
+    }
+    assert_in_range(made, ROUNDS / 20, ROUNDS);
 }
 
 TESTS(turns_start, turns_stop)

@@ -4,6 +4,9 @@
 --                                         weighted =, in_flight =}; nil when text is none. Kept from call to call:
 --                                         not to be changed
 --   local rule = rules.at(set, index)     the rule at that place of the limit; nil: there is none
+--   local key = rules.key(set, named)     the key of a limit that a person names: of "<key of the text>|<key of the value>" (throttle/key.h) the one
+--                                         that jobs with that at its path have
+--   rules.is_key(named)                   is it one?
 --   local us = rules.paused(set)          until when the limit as a whole is paused; 0: it is not
 --   local rule = rules.one(text)          one rule without of=, by= and adapt=, as states of gates name it; nil
 --   local rule = rules.scaled(rule, f)    the rule at so many thousandths of its rate
@@ -175,6 +178,18 @@ function rules.at(set, index)
     for _, rule in ipairs(set) do
         if rule.index == index then return rule end
     end
+end
+
+function rules.key(set, named)
+    local text, value = match(named, '^([^|]+)|([^|]+)$')
+    if not text then return named end
+    return (not set.path or set.path == 'key') and text or value
+end
+
+function rules.is_key(named)
+    if is_name(named) then return true end
+    local text, value = match(named, '^([^|]+)|([^|]+)$')
+    return is_name(text) and is_name(value)
 end
 
 -- Returns until when a limit is paused. A pause that was set at a time which has not come yet moves back with the clock.

@@ -26,15 +26,6 @@ local batch    -- for which some were not wanted
 -- A value that a JSON text has letter by letter, unless its writer escaped what needs none.
 local function is_plain(value) return #value > 0 and find(value, '^[%w_.-]+$') ~= nil end
 
--- The one text of a number, object or array that is written so; nil: it is none. Digits are their own text, however many.
-local function text_of(value)
-    local number = tonumber(match(value, '^%-?[1-9]%d*$'))
-    if number and number <= 2 ^ 63 and number >= -2 ^ 63 then return value end
-    if not find(value, '^%s*[%d{[-]') or find(value, '^%-?0%w') then return nil end
-    local ok, list = pcall(json_read, '[' .. value .. ']')
-    return ok and #list == 1 and body.text(list[1]) or nil
-end
-
 -- A text that stands in each entry that has the value; number: unless it is written with an exponent. nil: nothing is known.
 local function needle_of(value, text)
     if not text then return is_plain(value) and {text = value} or nil end
@@ -44,7 +35,7 @@ end
 local function read_pair(field, value)
     local path = match(field, '^args%.(.+)$')
     if path then
-        local text = text_of(value)
+        local text = body.text_of(value)
         asked.args[#asked.args + 1] = {path = field, value = value, text = text}
         needles[#needles + 1] = needle_of(value, text)
     elseif field == 'state' then
@@ -87,7 +78,7 @@ function job_search.read(words, first, count)
     read_places()
     if asked.id then needles[#needles + 1] = {text = '"' .. asked.id .. '"'} end
     if asked.schedule then needles[#needles + 1] = {text = '"' .. asked.schedule .. '.'} end
-    local text = asked.key and text_of(asked.key)
+    local text = asked.key and body.text_of(asked.key)
     asked.key_of_value = text and body.key_of(text)
     asked.key_needle = asked.key and needle_of(asked.key, text)
     asked.in_head = asked.batch or asked.older or asked.newer or asked.reason

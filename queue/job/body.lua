@@ -12,7 +12,8 @@
 --   body.key(entry, path)   what stands at that path, as the key of a lane: a text that is a name stands for itself, another for its hash,
 --                           nothing for `-`
 --   body.key_of(value)      the same of a value
---   body.shown_key(entry, path, key)  the text that makes that key, for people
+--   body.text_of(written)   that of a number, object or array that is written so; nil: it is none. Digits are their own text, however many
+--   body.shown_key(entry, path, key)  the text that makes that key, for people. A string that would name another value there is in quotes (throttle/key.h)
 --
 -- Weir's producers write `id`, then `type`, then `key` and `cost` where there are any: patterns find those. Any other body is decoded, or
 -- walked through where it is large. An odd body that a pattern misreads is found by the worker, which reads the whole.
@@ -129,6 +130,14 @@ function body.text(value)
     return text and #text <= job_text.NESTED_MOST and text or nil
 end
 
+function body.text_of(written)
+    local number = tonumber(match(written, '^%-?[1-9]%d*$'))
+    if number and number <= 2 ^ 63 and number >= -2 ^ 63 then return written end
+    if not find(written, '^%s*[%d{[-]') or find(written, '^%-?0%w') then return nil end
+    local ok, list = pcall(json_read, '[' .. written .. ']')
+    return ok and #list == 1 and body.text(list[1]) or nil
+end
+
 function body.key_of(value)
     local text = body.text(value)
     if not text then return '-' end
@@ -141,10 +150,15 @@ end
 
 local SHOWN = 128 -- bytes that are shown of a key that was hashed
 
+local function names_another(text, path)
+    return text == '-' or byte(text) == 34 or path ~= 'key' and (body.text_of(text) or text) ~= text
+end
+
 function body.shown_key(entry, path, key)
     local value = job_text.value(entry, path)
     local text = body.text(value)
-    return text and body.key_of(value) == key and sub(text, 1, SHOWN) or key
+    if not text or body.key_of(value) ~= key then return key end
+    return sub(type(value) == 'string' and names_another(text, path) and part_text(text) or text, 1, SHOWN)
 end
 
 return body

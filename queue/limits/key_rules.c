@@ -115,7 +115,7 @@ int key_rules_read(struct weir *w, const char *limit, const char *key, json_t **
                    int64_t *count)
 {
     struct reading r = {.keys = json_object()};
-    char made[LIMIT_NAME_SIZE] = "";
+    char made[KEY_NAMED_SIZE] = "";
     int status;
 
     *rows = NULL;
@@ -124,7 +124,7 @@ int key_rules_read(struct weir *w, const char *limit, const char *key, json_t **
         return w->error.status;
     }
     if (key)
-        key_make(key, strlen(key), made);
+        key_name(key, made);
     status = pages_walk(&(struct pages){.w = w,
                                         .script = "rate_key_rules",
                                         .now_us = -1,

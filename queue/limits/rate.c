@@ -373,7 +373,7 @@ int rate_weigh(struct weir *w, const char *limit, const char *key, const char *m
 
 int weir_rate_weight(struct weir *w, const char *limit, const char *key, int weight)
 {
-    char made[LIMIT_NAME_SIZE];
+    char made[KEY_NAMED_SIZE];
 
     if (GIVEN(w, PASSED(limit), PASSED(key)) < 0)
         return WEIR_EUSAGE;
@@ -381,7 +381,7 @@ int weir_rate_weight(struct weir *w, const char *limit, const char *key, int wei
         return w->error.status;
     if (!*key)
         return error_set(&w->error, WEIR_EINPUT, "key '': empty; give the value that jobs have");
-    key_make(key, strlen(key), made);
+    key_name(key, made);
     return rate_weigh(w, limit, key, made, weight);
 }
 

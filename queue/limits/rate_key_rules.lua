@@ -20,7 +20,7 @@ end
 
 local function rate_key_rules(ARGV)
     local limit, key, cursor, rows = ARGV[2], ARGV[3], ARGV[4] or '0', {}
-    if #ARGV < 3 or #ARGV > 4 or not is_name(limit) or key ~= '' and not is_name(key) or not find(cursor, '^%d+$') then
+    if #ARGV < 3 or #ARGV > 4 or not is_name(limit) or key ~= '' and not rules.is_key(key) or not find(cursor, '^%d+$') then
         return refuse('rate_key_rules: wants now, limit, key, and a place or none')
     end
     local refusal = partition.refusal(limit)
@@ -29,6 +29,7 @@ local function rate_key_rules(ARGV)
     if not text then return answer{missing = limit} end
     local set = rules.read(text)
     if key ~= '' then
+        key = set and rules.key(set, key) or key
         add(rows, key, key_rules.read(limit, key))
         cursor = '0'
     else

@@ -18,14 +18,14 @@ static int take_page(const json_t *page, void *arg)
 
 int rate_keys_read(struct weir *w, const char *limit, int most, const char *key, json_t **answer)
 {
-    char made[LIMIT_NAME_SIZE] = "", number[16];
+    char made[KEY_NAMED_SIZE] = "", number[16];
     int status;
 
     *answer = NULL;
     if (limit_name_check("limit", limit, &w->error) < 0 || client_at_home(w, limit, strlen(limit)) < 0)
         return w->error.status;
     if (key)
-        key_make(key, strlen(key), made);
+        key_name(key, made);
     snprintf(number, sizeof number, "%d", most);
     status = pages_walk(&(struct pages){.w = w,
                                         .script = "rate_keys",

@@ -284,7 +284,7 @@ end
 local function rate_keys(ARGV)
     local limit, most, key = ARGV[2], tonumber(ARGV[3]), ARGV[4]
     local place = read_place(ARGV)
-    if #ARGV < 4 or not is_name(limit) or not is_whole(most) or most > KEYS_MOST or key ~= '' and not is_name(key) or not place then
+    if #ARGV < 4 or not is_name(limit) or not is_whole(most) or most > KEYS_MOST or key ~= '' and not rules.is_key(key) or not place then
         return refuse('rate_keys: wants now, limit, most, key, and a place or none')
     end
     local refusal = partition.refusal(limit)
@@ -295,6 +295,7 @@ local function rate_keys(ARGV)
     if not set or not set.path then
         return refuse('limit %s: has no keys; set a rule with ,by=PATH, as in 10/s,by=args.customer', limit)
     end
+    ARGV[4] = rules.key(set, key)
     if not more_types(place, limit) then return answer{next = write_place(place)} end
     local found, paused, paused_count = new_find(), key_pauses.rows(limit, PAUSED_MOST, reasons.key)
     left = QUESTIONS

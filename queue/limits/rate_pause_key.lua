@@ -31,7 +31,7 @@ end
 
 local function rate_pause_key(ARGV)
     local name, key, shown = ARGV[2], ARGV[3], ARGV[4]
-    if #ARGV ~= 8 or not is_name(name) or not is_name(key) or #shown > key_pauses.TEXT_MOST or find(shown, '%c') then
+    if #ARGV ~= 8 or not is_name(name) or not rules.is_key(key) or #shown > key_pauses.TEXT_MOST or find(shown, '%c') then
         return refuse('rate_pause_key: wants now, limit, key, text, for_us, reason, what, by')
     end
     local refusal = partition.refusal(name)
@@ -46,6 +46,7 @@ local function rate_pause_key(ARGV)
     if not set or not set.path then
         return refuse('limit %s: has no keys to pause; set a rule with ,by=PATH, as in 10/s,by=args.customer', name)
     end
+    key = rules.key(set, key)
     local gates, names = gates_of(name, set, key)
     if not gates then return check.refuse_key(names) end
     local before = reasons.pause('key', name .. '/' .. key, key_pauses.pause(name, key))

@@ -190,9 +190,9 @@ static bool is_kept(const char *key)
 void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                             const char *key, const struct pausing *how)
 {
-    char name[WHAT_SIZE], made[LIMIT_NAME_SIZE];
+    char name[WHAT_SIZE], made[KEY_NAMED_SIZE];
 
-    key_make(key, strlen(key), made);
+    key_name(key, made);
     script_begin(a, "rate_pause_key", prefix, now_us);
     args_add(a, limit);
     args_add(a, made);
@@ -224,9 +224,9 @@ static void add_key_change(struct args *a, const struct key_change *change, cons
 void rate_set_key_request(struct args *a, const char *prefix, int64_t now_us, const struct key_change *change,
                           const struct rule_set *rules)
 {
-    char text[RULE_SET_TEXT_SIZE] = "", made[LIMIT_NAME_SIZE];
+    char text[RULE_SET_TEXT_SIZE] = "", made[KEY_NAMED_SIZE];
 
-    key_make(change->key, strlen(change->key), made);
+    key_name(change->key, made);
     script_begin(a, "rate_set_key", prefix, now_us);
     args_add(a, change->limit);
     args_add(a, made);

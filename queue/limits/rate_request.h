@@ -38,7 +38,7 @@ void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const 
 /* use: by these limits too; else: no longer. At most RATE_USES_MOST. cost 0: as it is. */
 void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
                       const char *const *limits, size_t count, int64_t cost);
-/* The weight of a key as gates have it, made by key_make; key: as the log shows it. */
+/* The weight of a key as gates have it, made by key_name; key: as the log shows it. */
 void rate_weigh_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                         const char *key, const char *made, int64_t weight);
 void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,

@@ -140,7 +140,7 @@ end
 
 local function wrong_arguments(ARGV)
     local for_us, revision = tonumber(ARGV[6]), tonumber(ARGV[8])
-    return #ARGV ~= 11 or not is_name(ARGV[2]) or not is_name(ARGV[3]) or #ARGV[4] > key_pauses.TEXT_MOST or find(ARGV[4], '%c')
+    return #ARGV ~= 11 or not is_name(ARGV[2]) or not rules.is_key(ARGV[3]) or #ARGV[4] > key_pauses.TEXT_MOST or find(ARGV[4], '%c')
         or ARGV[6] ~= '' and not is_whole(for_us, 1) or ARGV[7] ~= 'own' and ARGV[7] ~= 'closed' or ARGV[7] == 'closed' and ARGV[6] == ''
         or ARGV[8] ~= '' and not is_whole(revision) or ARGV[9] ~= '0' and ARGV[9] ~= '1'
 end
@@ -162,6 +162,7 @@ local function rate_set_key(ARGV)
     if not set or not set.path then
         return refuse('limit %s: has no keys; set a rule with ,by=PATH, as in 10/s,by=args.customer', name)
     end
+    key = rules.key(set, key)
     local before = key_rules.read(name, key)
     local revision = before and (before.closes or not before.is_over) and before.set_at or 0
     if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= revision then return answer{conflict = us(revision)} end

@@ -10,7 +10,7 @@ local WEIGHT_MOST = 1000
 
 local function rate_weight(ARGV)
     local name, key, weight = ARGV[2], ARGV[3], tonumber(ARGV[4])
-    if #ARGV ~= 6 or not is_name(name) or not is_name(key) then
+    if #ARGV ~= 6 or not is_name(name) or not rules.is_key(key) then
         return refuse('rate_weight: wants now, limit, key, weight, what, by')
     end
     if not is_whole(weight, 1) or weight > WEIGHT_MOST then return refuse('weight: must be 1 to %d', WEIGHT_MOST) end
@@ -25,7 +25,7 @@ local function rate_weight(ARGV)
         return refuse('limit %s: has no keys to weigh; set a rule with ,by=PATH, as in 10/s,by=args.customer', name)
     end
 
-    local field = name .. '/' .. key
+    local field = name .. '/' .. rules.key(set, key)
     if weight == 1 then call('HDEL', P .. 'weights', field) else call('HSET', P .. 'weights', field, ARGV[4]) end
     local parts = rates.split(text)
     parts.weighted = weight > 1 or #rates.weights(name) > 0 -- reading all weights takes 4 ms where 10,000 keys have some

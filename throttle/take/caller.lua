@@ -3,7 +3,7 @@
 --
 --   caller.ask(verb, ARGV[, holds, on_start])   the reply. ARGV: the nine arguments of take_wait, and what the verb adds; holds: it gives
 --                                               back what it takes; on_start(at): called before it starts, and its gates are loaded
--- uses: gate line partition takes
+-- uses: gate line partition rules takes
 
 local caller = {}
 
@@ -51,7 +51,7 @@ local function wrong_arguments(ARGV, cost, most)
         return 'wants now, wait, ask or leave, rules, limit, key, cost, place, tag, most'
     end
     if takes.wrong_rules(ARGV[3]) then return 'wrong rule' end
-    if not is_name(ARGV[4]) or ARGV[5] ~= '' and not is_name(ARGV[5]) then return 'wrong name of a limit or key' end
+    if not is_name(ARGV[4]) or ARGV[5] ~= '' and not rules.is_key(ARGV[5]) then return 'wrong name of a limit or key' end
     if not is_whole(cost, 1) then return 'wrong cost' end
     local came, own, tag = match(ARGV[7], '^(%d+)%.(%d+)%.(%w+)$')
     if ARGV[7] ~= '' and (not is_whole(tonumber(came)) or tonumber(own) ~= cost or tag ~= ARGV[8]) then return 'wrong place' end
@@ -63,7 +63,9 @@ function caller.ask(verb, ARGV, holds, on_start)
     if wrong then return refuse('%s: %s', verb, wrong) end
     local refusal = ARGV[2] ~= 'leave' and partition.refusal(ARGV[4])
     if refusal then return refusal end
-    wrong = line.open(ARGV[4], ARGV[5], takes.limit_of(ARGV[4], ARGV[3]), holds, most)
+    local limit = takes.limit_of(ARGV[4], ARGV[3])
+    if limit.set then ARGV[5] = rules.key(limit.set, ARGV[5]) end
+    wrong = line.open(ARGV[4], ARGV[5], limit, holds, most)
     if wrong then return answer(wrong, 0, 0, 0, 0, '') end
     line.forget_gone()
     if ARGV[2] == 'leave' then

@@ -33,7 +33,7 @@ int take_make(struct take_question *q, const char *name, size_t name_len, const 
     else if (cost < 0)
         *why = "wrong cost; give how many slots to take, 1 or more";
     else if (key)
-        key_make(key, strlen(key), q->key);
+        key_name(key, q->key);
     return *why ? WEIR_EINPUT : 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/client/client.h"
 #include "core/script/args.h"
+#include "throttle/key.h"
 #include "throttle/limit.h"
 
 struct redisReply; /* hiredis */
@@ -15,7 +16,7 @@ struct redisReply; /* hiredis */
 
 struct take_question {
     char name[LIMIT_NAME_SIZE];
-    char key[LIMIT_NAME_SIZE]; /* "": none */
+    char key[KEY_NAMED_SIZE]; /* of key_name(); "": none */
     int64_t cost;
 };
 

@@ -59,6 +59,7 @@ end
 
 -- Makes the five elements of the reply.
 local function item(limit, key, cost)
+    if limit.set and find(key, '|', 1, true) then key = rules.key(limit.set, key) end
     if limit ~= open_limit or key ~= open_key then
         local wrong = open_gates(limit, key)
         if wrong then return wrong, limit.partitions or 0, 0, 0, 0 end
@@ -99,7 +100,7 @@ local function wrong_arguments(ARGV, given)
         if i == 4 or ARGV[i] ~= ARGV[i - 3] then
             if not is_name(ARGV[i]) then return 'wrong name of a limit or key' end
         end
-        if key ~= '' and not is_name(key) then return 'wrong name of a limit or key' end
+        if key ~= '' and not rules.is_key(key) then return 'wrong name of a limit or key' end
         if cost ~= 1 and (not cost or cost < 1 or cost % 1 ~= 0) then return 'wrong cost' end
         ARGV[i + 2] = cost
     end
