@@ -130,6 +130,7 @@ static int check_change(const struct applying *a, const json_t *change)
     const char *section = json_text_of(change, "section"), *name = json_text_of(change, "name"), *rest = "";
     const char *value = json_string_value(json_object_get(change, "value")), *dash = strchr(name, '-');
     struct error *e = &a->cli->error;
+    size_t reason_len = 0;
     int64_t for_us = 0;
     int status = 0;
 
@@ -142,7 +143,11 @@ static int check_change(const struct applying *a, const json_t *change)
         section_read_pause(value, a->now_us, &for_us, &rest) && for_us > RATE_PAUSE_LONGEST_US)
         status = error_set(e, WEIR_EINPUT, "[%s] %s = %s: more than ten years; write endless", section, name,
                            value);
-    if (status == 0 && !dash && strlen(rest) > REASON_MOST)
+    if (strcmp(name, "pause-key") == 0)
+        section_paused_key(rest, &reason_len);
+    else if (!dash)
+        reason_len = strlen(rest);
+    if (status == 0 && reason_len > REASON_MOST)
         status = error_set(e, WEIR_EINPUT, "[%s] %s: a reason of more than %d bytes; write less", section,
                            name, REASON_MOST);
     return status < 0 ? say_where(a, strndupa(section, strcspn(section, " ")), section_title(section)) : 0;

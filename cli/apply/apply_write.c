@@ -119,16 +119,20 @@ static int write_pause(struct applying *a, const char *section, const char *name
         const char *kind;
         int (*pause)(struct weir *w, const char *name, const struct pausing *how, json_t **answer);
     } kinds[] = {{"type", type_pause}, {"queue", queue_pause}, {"schedule", schedule_pause}};
-    const char *rest = "", *title = section_title(section);
+    const char *rest = "", *key = NULL, *title = section_title(section);
     struct pausing how = {.create = true};
     json_t *answer = NULL;
+    size_t reason_len;
     int status = 0;
 
     if (!section_read_pause(value, a->now_us, &how.for_us, &rest))
         return 0;
-    how.reason = *rest && strcmp(name, "pause") == 0 ? rest : NULL;
+    reason_len = strlen(rest);
+    if (strcmp(name, "pause-key") == 0)
+        key = section_paused_key(rest, &reason_len);
+    how.reason = reason_len > 0 ? strndupa(rest, reason_len) : NULL;
     if (section_is(section, "limit"))
-        status = rate_pause(a->w, title, strcmp(name, "pause") == 0 ? NULL : rest, &how, &answer);
+        status = rate_pause(a->w, title, key, &how, &answer);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (section_is(section, kinds[i].kind))
             status = kinds[i].pause(a->w, title, &how, &answer);

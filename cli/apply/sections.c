@@ -15,7 +15,7 @@
 
 #define WORDS_MOST 17 /* limits of a type, or rules of a limit, and one too many */
 #define VALUE_SIZE 4096
-#define KEY_BEFORE " -- " /* between rules of a key and the key, either of which may have blanks */
+#define KEY_BEFORE " -- " /* between rules or a reason and their key, each of which may have blanks */
 
 bool section_is(const char *section, const char *kind)
 {
@@ -45,7 +45,8 @@ const struct section_kind section_kinds[] = {
       {"weight", 0, FLAG_REPEATED, "N KEY", "a line for each key that has one", NULL},
       PAUSE,
       {"key-rules", 0, FLAG_REPEATED, "WHEN ...", "endless 50/s -- KEY, or TIME,closed 5/s -- KEY", NULL},
-      {"pause-key", 0, FLAG_REPEATED, "WHEN KEY", "a line for each paused key", NULL}}},
+      {"pause-key", 0, FLAG_REPEATED, "WHEN ...", "endless KEY, or endless REASON -- KEY; a line each",
+       NULL}}},
     {"type",
      {{"use", 0, FLAG_TEXT, "LIMIT...", "all that hold it besides that of its own name", &scratch},
       {"cost", 0, FLAG_INT, "N", "slots that a job takes", &scratch},
@@ -99,6 +100,14 @@ bool section_read_pause(const char *value, int64_t now_us, int64_t *for_us, cons
     return true;
 }
 
+const char *section_paused_key(const char *rest, size_t *reason_len)
+{
+    const char *mark = strncmp(rest, KEY_BEFORE + 1, 3) == 0 ? rest - 1 : strstr(rest, KEY_BEFORE);
+
+    *reason_len = mark > rest ? (size_t)(mark - rest) : 0;
+    return mark ? mark + strlen(KEY_BEFORE) : rest;
+}
+
 int section_read_key_rules(char *value, int64_t now_us, struct key_change *change, struct error *e)
 {
     char *end = strchr(value, ' '), *key = strstr(value, KEY_BEFORE), *closed = strstr(value, ",closed ");
@@ -123,8 +132,12 @@ int section_read_key_rules(char *value, int64_t now_us, struct key_change *chang
 
 const char *section_key(const char *name, const char *entry)
 {
-    return strcmp(name, "key-rules") == 0 ? strstr(entry, KEY_BEFORE) + strlen(KEY_BEFORE)
-                                          : section_title(entry);
+    size_t ignored;
+
+    if (strcmp(name, "key-rules") == 0)
+        return strstr(entry, KEY_BEFORE) + strlen(KEY_BEFORE);
+    entry = section_title(entry);
+    return strcmp(name, "pause-key") == 0 ? section_paused_key(entry, &ignored) : entry;
 }
 
 static int by_text(const void *a, const void *b)
@@ -209,11 +222,30 @@ static int normal_pause(const char *text, char out[VALUE_SIZE], struct error *e)
     return 0;
 }
 
+/* A key that could be taken for a reason and a key stands behind a mark of its own. */
+static void write_key_pause(char out[VALUE_SIZE], struct span when, struct span reason, const char *key)
+{
+    bool marked = strstr(key, KEY_BEFORE) || strncmp(key, KEY_BEFORE + 1, 3) == 0;
+
+    snprintf(out, VALUE_SIZE, "%.*s %.*s%s%s", (int)when.len, when.at, (int)reason.len, reason.at,
+             reason.len ? KEY_BEFORE
+             : marked   ? KEY_BEFORE + 1
+                        : "",
+             key);
+}
+
 static int normal_key_pause(const char *text, char out[VALUE_SIZE], struct error *e)
 {
-    if (!text[strcspn(text, " ")])
+    struct span when = {text, strcspn(text, " ")},
+                reason = {text + when.len + strspn(text + when.len, " "), 0};
+    const char *key = section_paused_key(reason.at, &reason.len);
+
+    if (!*key)
         return error_set(e, WEIR_EINPUT, "%.60s: its key is missing; write %.60s acme", text, text);
-    return normal_pause(text, out, e);
+    if (normal_pause(text, out, e) < 0)
+        return e->status;
+    write_key_pause(out, when, reason, key);
+    return 0;
 }
 
 static int normal_key_rules(const char *text, char out[VALUE_SIZE], struct error *e)
@@ -446,10 +478,26 @@ static void put_pause(json_t *section, const json_t *pause)
     json_object_set_new(section, "pause", text_word(text));
 }
 
+/* Appends that of the key at keys[i]. A mark within its reason is written as another. */
+static void put_key_pause(json_t *list, const json_t *keys, size_t i)
+{
+    char *key = text_of(text_bytes(json_array_get(keys, i))),
+         *reason = text_of(text_bytes(json_array_get(keys, i + 2))), text[VALUE_SIZE], until[32];
+    const char *when = format_until(answer_int_at(keys, i + 1), until);
+
+    for (char *mark = reason; mark && (mark = strstr(mark, "--")); mark++)
+        mark[1] = ' ';
+    write_key_pause(text, (struct span){when, strlen(when)},
+                    (struct span){reason, reason ? strlen(reason) : 0}, key ? key : "");
+    json_array_append_new(list, text_word(text));
+    free(reason);
+    free(key);
+}
+
 static int put_limit(struct cli *cli, const json_t *row, json_t *section)
 {
     const json_t *weights = json_object_get(row, "weights"), *keys = json_object_get(row, "keys");
-    char text[RULE_SET_TEXT_SIZE], until[32];
+    char text[RULE_SET_TEXT_SIZE];
     json_t *list;
     struct rule_set set;
     struct error why;
@@ -463,13 +511,8 @@ static int put_limit(struct cli *cli, const json_t *row, json_t *section)
         json_array_append_new(list, json_sprintf("%s %s", json_string_value(json_array_get(weights, i + 1)),
                                                  json_string_value(json_array_get(weights, i))));
     json_object_set_new(section, "pause-key", list = json_array());
-    for (size_t i = 0; i + 1 < json_array_size(keys); i += 2) {
-        char *key = text_of(text_bytes(json_array_get(keys, i)));
-
-        json_array_append_new(
-            list, json_sprintf("%s %s", format_until(answer_int_at(keys, i + 1), until), key ? key : ""));
-        free(key);
-    }
+    for (size_t i = 0; i + 2 < json_array_size(keys); i += 3)
+        put_key_pause(list, keys, i);
     return 0;
 }
 

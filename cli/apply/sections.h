@@ -1,7 +1,7 @@
 /* What weir apply and weir export are about: limits, types, queues and schedules, as sections of weir.conf. The same sections are read from a
  * file and from Redis, each value in its one normal form, so that equal texts mean the same.
  *
- *   {"limit mail": {"rules": "100/1m", "weight": ["3 acme"], "pause-key": ["endless acme"], "key-rules": ["endless 50/1s -- acme"], "pause": "2026-12-01T10:00:00Z stocktaking"},
+ *   {"limit mail": {"rules": "100/1m", "weight": ["3 acme"], "pause-key": ["endless abuse -- acme"], "key-rules": ["endless 50/1s -- acme"], "pause": "2026-12-01T10:00:00Z stocktaking"},
  *    "type mail": {"use": "b c", "cost": "2"}, "queue default": {"pause": "endless"}, "schedule tidy": {"when": "every 15m", ...}} */
 #pragma once
 
@@ -24,6 +24,8 @@ bool section_is(const char *section, const char *kind);
 const char *section_title(const char *section);
 /* Reads the parts of a value "WHEN REST"; false: it is no pause. for_us may be RATE_ENDLESS, or RATE_RESUME for "no" and for what is over. */
 bool section_read_pause(const char *value, int64_t now_us, int64_t *for_us, const char **rest);
+/* Finds the key in the rest of the pause of a key, "KEY" or "[REASON ]-- KEY". *reason_len: how many bytes its reason has. */
+const char *section_paused_key(const char *rest, size_t *reason_len);
 /* Parts a value "WHEN[,closed] RULE... -- KEY", in place; *change points into it. for_us is RATE_RESUME for what is over. */
 WEIR_CHECKED int section_read_key_rules(char *value, int64_t now_us, struct key_change *change,
                                         struct error *e);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/document/json.h"
+#include "cli/print/terminal.h"
 #include "core/clock.h"
 #include "core/duration.h"
 #include "producer/enqueue.h"
@@ -101,11 +102,14 @@ static int print_one(struct cli *cli, const struct enqueue_flags *f, const char 
     return 0;
 }
 
-/* The job is in: what cannot be told is no failure. */
-static void warn(struct weir *w, const struct weir_job_spec *spec)
+/* The job is in: what cannot be told is no failure. A person at a terminal hears what comes next. */
+static void warn(const struct cli *cli, struct weir *w, const struct weir_job_spec *spec, const char *id)
 {
     struct keyed_by by;
 
+    if (!cli->json && cli_is_terminal(stdout))
+        output_to(stderr, "weir: weir why %s says what it waits for; weir worker --exec %s=COMMAND runs it\n",
+                  id, spec->type);
     if (enqueue_keyless(w, spec, &by) != 0)
         return;
     if (*by.likely)
@@ -150,7 +154,7 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
         status = enqueue_job(w, &spec, id, &result);
         status = status ? cli_failed(cli, w) : print_one(cli, f, id, result);
         if (!status && result == ENQUEUE_NEW)
-            warn(w, &spec);
+            warn(cli, w, &spec, id);
     }
     free(input);
     return status;

@@ -13,11 +13,14 @@ static void put_state(FILE *to, const json_t *row, int64_t now_us)
 {
     const char *state = json_text_of(row, "state");
     bool stopped = strcmp(state, "paused") == 0 || strcmp(state, "throttled") == 0;
+    const char *reason = json_text_of(json_object_get(row, "paused"), "reason");
     char clock[PHRASE_SIZE];
 
     output_to(to, "%s", state);
     if (stopped)
         output_to(to, " until %s", format_clock(now_us, rate_key_until(row), clock));
+    if (*reason)
+        output_to(to, ": %s", reason);
     if (json_is_object(json_object_get(row, "own")))
         output_to(to, ", has rules of its own");
 }

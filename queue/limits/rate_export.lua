@@ -3,7 +3,7 @@
 -- ARGV: now [, what ("limits" or "types"), cursor: the place where the last call ended]
 -- role: viewer
 -- reply: JSON: {"now": us, "rows": [row, ...], "next": [what, cursor], unless that was all}; a row may come twice
---        {"kind": "limit", "name":, "rules": as they are stored, "weights": [key, weight, ...], "keys": [key, until in us, ...], "own": keys have rules of their own, "pause": as reasons.pause
+--        {"kind": "limit", "name":, "rules": as they are stored, "weights": [key, weight, ...], "keys": [key, until in us, reason, ...], "own": keys have rules of their own, "pause": as reasons.pause
 --        has it}
 --        {"kind": "type", "name":, "use": [limit, ...], "cost":, "pause":}
 --        {"kind": "queue", "name":, "pause":}
@@ -15,10 +15,11 @@ local COUNT = '200' -- asked of a scan
 local take = {}
 
 local function paused_keys(name)
-    local keys = {}
-    for _, line in ipairs(key_pauses.lines(name)) do
+    local keys, lines = {}, key_pauses.lines(name)
+    local why = lines[1] and reasons.all('key')
+    for _, line in ipairs(lines) do
         local key, till, shown = match(line, '^(%S+) (%d+)/%d+ ?(.*)$')
-        keys[#keys + 1], keys[#keys + 2] = shown ~= '' and shown or key, till
+        keys[#keys + 1], keys[#keys + 2], keys[#keys + 3] = shown ~= '' and shown or key, till, why[name .. '/' .. key] or ''
     end
     return keys
 end

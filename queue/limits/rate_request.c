@@ -118,6 +118,21 @@ static void add_time(struct args *a, int64_t for_us)
         args_add_int(a, for_us);
 }
 
+#define SECOND INT64_C(1000000)
+
+/* Rounds up how long it is until a time that a file names, to a unit of which it has two: "3h". What has no fraction of a millisecond was given as it is. */
+static int64_t rounded(int64_t us)
+{
+    static const int64_t units[] = {60 * SECOND, 3600 * SECOND, 24 * 3600 * SECOND};
+    int64_t unit = SECOND;
+
+    if (us % 1000 == 0)
+        return us;
+    for (size_t i = 0; i < sizeof units / sizeof *units && units[i] <= us / 2; i++)
+        unit = units[i];
+    return (us + unit - 1) / unit * unit;
+}
+
 /* Adds its reason, "pause mail 10m: INC-123", and by whom. */
 static void add_pausing(struct args *a, const char *kind, const char *name, const struct pausing *how)
 {
@@ -125,7 +140,7 @@ static void add_pausing(struct args *a, const char *kind, const char *name, cons
     char what[WHAT_SIZE], span[32] = "";
 
     if (how->for_us > 0)
-        duration_format(how->for_us, span);
+        duration_format(rounded(how->for_us), span);
     snprintf(what, sizeof what, "%s %s%s%s%s%s%s", how->for_us ? "pause" : "resume", kind, name,
              *span ? " " : "", span, says ? ": " : "", says ? how->reason : "");
     args_add(a, what);

@@ -84,6 +84,15 @@ static void write_own(struct page *p, const json_t *own)
     }
 }
 
+/* Adds why somebody has paused a key. */
+static void put_why(struct page *p, const json_t *paused)
+{
+    if (!*json_text_of(paused, "reason"))
+        return;
+    html(p->h, ": ");
+    put_secret(p, json_text_of(paused, "reason"));
+}
+
 static void write_state(struct page *p, const json_t *row)
 {
     const char *state = json_text_of(row, "state");
@@ -97,6 +106,7 @@ static void write_state(struct page *p, const json_t *row)
              until_us < FORMAT_ENDLESS_US ? "ends" : "until");
         put_time(p, until_us, "");
     }
+    put_why(p, json_object_get(row, "paused"));
     write_own(p, json_object_get(row, "own"));
     html(p->h, "</span></td>");
 }
@@ -200,6 +210,7 @@ static void write_paused_row(struct page *p, const struct keys *keys, const json
 
     html(p->h, "<tr><th scope=\"row\">");
     put_secret(p, json_text_of(row, "key"));
+    put_why(p, paused);
     html(p->h, "</th>");
     put_doc_time(p, "paused", paused, "since");
     put_doc_time(p, "until", paused, "until");

@@ -875,6 +875,8 @@ cases['keys: the longest, one that is looked for, paused and resumed'] = async (
     await row(page, 'bolt & co').getByRole('button', { name: 'Pause' }).click();
     await until('its pause', async () => /paused by hand, until it is resumed/.test(await row(page, 'bolt & co').innerText()));
     assert.match(stage.weir(['status']), /keyed: to bolt & co is paused until it is resumed/);
+    stage.weir(['rate', 'pause', 'keyed/bolt & co', '--reason', 'INC-7']);
+    await until('why', async () => /until it is resumed: INC-7/.test(await row(page, 'bolt & co').innerText()));
     await page.locator('input[name=key][type=search]').fill('acme');
     await page.getByRole('button', { name: 'Show' }).click();
     await until('one key', async () => (await page.locator('tbody th').allInnerTexts()).join() === 'acme');
