@@ -80,7 +80,7 @@ static const struct reserved {
     const char *where[9];
 } reserved[] = {
     {"#include <ev.h>",
-     {"core/redis/link.c", "worker/parts/shared.h", "worker/parts/ending.h", "worker/partition/reasons.h",
+     {"core/redis/link.c", "worker/parts/shared.h", "worker/parts/ending.h", "worker/partition/partition.h",
       "worker/way/curl_loop.h", "worker/way/pipe_child.h", "worker/way/rest.h", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/stream.c", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c",

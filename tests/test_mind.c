@@ -3,7 +3,6 @@
 
 #include "tests/test.h"
 #include "worker/mind/inside.h"
-#include "worker/mind/interval.h"
 
 #define EXECUTORS 8
 #define NOW (1000000 * MS)

@@ -1,7 +1,7 @@
 /* The simulation of doc/scale.md, a little of it: it runs, keeps rates, and says the same twice. */
 #include "tests/program.h"
 #include "tests/scene.h"
-#include "worker/mind/interval.h"
+#include "worker/mind/inside.h"
 #include "worker/mind/mind.h"
 
 static void simulate(struct outcome *o, const char *world)

@@ -9,9 +9,6 @@
 #include "core/forks.h"
 #include "core/given.h"
 #include "core/log/log.h"
-#include "worker/way/http.h"
-#include "worker/way/pipe.h"
-
 /* ---- Events of the loop */
 
 static void on_finished(struct ev_loop *loop, ev_async *async, int events)

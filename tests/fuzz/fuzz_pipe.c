@@ -1,7 +1,6 @@
 /* The children of --pipe are stood in for by ones that answer with the lines of the input. */
 #include "core/clock.h"
 #include "tests/fuzz/fuzz.h"
-#include "worker/way/pipe.h"
 #include "worker/way/pipe_child.h"
 #include "worker/way/way.h"
 

@@ -76,6 +76,10 @@ int64_t alone_claim_time(const struct mind *m);
 
 /* ---- polls.c */
 
+/* Returns how long it is to the next poll of one of so many workers of the namespace; draw: at random, 0 to below 1. */
+int64_t interval_of_polls(int64_t workers, double draw);
+/* Returns how long it is to the next heartbeat: at least four go in a lease. */
+int64_t interval_of_beats(int64_t lease_us, double draw);
 /* Draws the next wait, as Redis is asked. */
 void polls_draw(struct mind *m);
 /* Returns how much earlier the heartbeat or the poll goes when the other does, as most of what they cost Redis is to wake up; 0 on duty, or as

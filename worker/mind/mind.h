@@ -15,7 +15,7 @@
  *   share.c     capacity, of what is shared    executors among the partitions of a worker
  *   alone.c     alone                      jobs that run alone
  *   polls.c     polls                      how long to wait where nothing calls
- *   distance.c, interval.c, wide.c         how far away Redis is; intervals; which of several queues */
+ *   distance.c, wide.c                     how far away Redis is; which of several queues */
 #pragma once
 
 #include <stdbool.h>

@@ -3,7 +3,6 @@
  * limit go beside the turn. */
 #include "core/random.h"
 #include "worker/mind/inside.h"
-#include "worker/mind/interval.h"
 
 /* A claim that stands needs so many executors: it starts CLAIM_FEW jobs, with one to spare. */
 #define STAND_LEAST (CLAIM_FEW + 1)

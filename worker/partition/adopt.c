@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "core/log/log.h"
 #include "core/script/script.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 /* Names the group of workers that are equal to Redis, with the same queues and words for types: FNV-1a over the names, in any order. */
 static void make_group(struct partition *p)
@@ -214,7 +214,6 @@ static void adopt_rest(struct partition *p, int64_t now)
 
     ask_adopt(p, &a, now);
     request_send(p, &a, on_adopted);
-    args_free(&a);
 }
 
 /* What has ended comes along and is settled under the new id: an answer to adopt may be lost, and then nobody
@@ -236,7 +235,6 @@ void adoption_ask(struct partition *p, int64_t now)
     for (struct task *task = p->settling.finished.head; task; task = task->next)
         add_token(task, &a);
     request_send(p, &a, on_adopted);
-    args_free(&a);
 }
 
 /* Hears that the connection is up. That is not enough to say so: a full Redis without its functions is down again at the first call. */

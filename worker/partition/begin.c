@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 static void on_time(struct ev_loop *loop, ev_io *io, int events)
 {

@@ -3,7 +3,7 @@
 #include <limits.h>
 
 #include "core/clock.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 /* ---- Beside a turn */
 
@@ -39,7 +39,6 @@ void beside_claim(struct partition *p, struct claim_call *call)
     claiming_name_call(p, call);
     claim_request(&a, p->prefix, -1, call);
     request_send_beside(p, &a, on_claimed_beside);
-    args_free(&a);
 }
 
 /* ---- Behind the peek */

@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "core/log/log.h"
 #include "core/number.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #define LATE_US (50 * MS) /* how long a slot is good, or two round trips */
 

@@ -1,6 +1,4 @@
 /* Draining: a worker that has nothing to do asks whether anything is left; if not, it leaves. */
-#include "worker/partition/drained.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +6,7 @@
 #include "core/clock.h"
 #include "core/log/log.h"
 #include "core/number.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #define DRAINING_US (5000 * MS) /* between lines that say what is left */
 
@@ -183,7 +181,6 @@ static void hear_types(struct partition *p, const struct matched *page)
         ask_types_of_patterns(p, &a, page->next);
     else
         ask_left(p, &a);
-    args_free(&a);
 }
 
 static void on_types(void *arg, const struct redisReply *reply)

@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "core/log/log.h"
 #include "queue/schedule/schedule.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #define PROMOTE_MOST 200
 
@@ -66,7 +66,6 @@ static void fire_all(struct partition *p, const struct promoted *promoted)
         return;
     for (size_t i = 0; i < promoted->due_count; i++)
         fire(p, &a, &promoted->due[i], promoted->now_us, &schedules[i]);
-    args_free(&a);
     for (size_t i = 0; i < promoted->due_count; i++) /* not before: a zone that is in use is not read again */
         schedule_free(&schedules[i]);
     free(schedules);

@@ -1,6 +1,5 @@
-#include "worker/partition/executors.h"
-
-#include "worker/partition/partition.h"
+/* The executors of the worker: what minds are told of them, and what minds have them do. */
+#include "worker/partition/inside.h"
 
 static bool rests(const struct worker *w)
 {

@@ -4,7 +4,7 @@
 
 #include "core/clock.h"
 #include "core/log/log.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #define FORGOTTEN_US (60000 * MS) /* between lines that say how many dead jobs were forgotten */
 

@@ -1,7 +1,6 @@
-#include "worker/partition/leave.h"
-
+/* Leaving: nothing is left here, and Redis is told. */
 #include "core/clock.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 static void ask_to_leave(struct partition *p);
 
@@ -66,7 +65,6 @@ static void ask_to_leave(struct partition *p)
     recording_send(p, &a, clock_mono_us(), true);
     leaving_write(p, &a);
     request_send(p, &a, on_leave_answered);
-    args_free(&a);
 }
 
 void leaving_begin(struct partition *p)

@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include "core/log/log.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 static void ask(struct partition *p)
 {
     struct args a = {0};
 
     limits_learn(p, &a);
-    args_free(&a);
 }
 
 /* Hears a page of limits. The next turn asks for the next page; it is asked for at once where nothing may be claimed before the last. */
@@ -90,7 +89,6 @@ static void write_again(struct partition *p)
     snprintf(by, sizeof by, "worker %s@%s", p->session.id, host);
     rate_again_request(&a, p->prefix, -1, by, &p->limits.known);
     request_send(p, &a, on_again);
-    args_free(&a);
 }
 
 void limits_are_old(struct partition *p)

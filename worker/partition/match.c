@@ -1,9 +1,7 @@
 /* A worker that serves patterns asks which queues there are, three times in the time of two polls, a page at a time. */
-#include "worker/partition/match.h"
-
 #include "core/clock.h"
 #include "core/log/log.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #define PAGE_MOST 500
 

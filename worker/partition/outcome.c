@@ -1,6 +1,4 @@
 /* How a job that has ended is settled: done, again and when, thrown back, or dead. */
-#include "worker/partition/outcome.h"
-
 #include <math.h>
 #include <stdio.h>
 
@@ -8,7 +6,7 @@
 #include "core/duration.h"
 #include "core/log/log.h"
 #include "core/random.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
 #define LEFT_OUT (-1)                 /* a time that the handler did not give */

@@ -1,4 +1,4 @@
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #include <stdlib.h>
 

@@ -29,33 +29,100 @@
  *   parts/waking.c waking         blocking commands of an idle worker */
 #pragma once
 
+#include <ev.h>
+
 #include "core/redis/link.h"
+#include "queue/limits/known.h"
+#include "queue/turn/turn.h"
 #include "worker/mind/mind.h"
-#include "worker/partition/adopt.h"
-#include "worker/partition/begin.h"
-#include "worker/partition/beside.h"
-#include "worker/partition/claim.h"
-#include "worker/partition/drained.h"
-#include "worker/partition/due.h"
-#include "worker/partition/executors.h"
-#include "worker/partition/heartbeat.h"
-#include "worker/partition/leave.h"
-#include "worker/partition/limits.h"
-#include "worker/partition/match.h"
-#include "worker/partition/precheck.h"
-#include "worker/partition/reasons.h"
-#include "worker/partition/record.h"
-#include "worker/partition/request.h"
-#include "worker/partition/session.h"
-#include "worker/partition/settle.h"
-#include "worker/partition/watch.h"
+#include "worker/parts/batches.h"
+#include "worker/parts/counts.h"
 #include "worker/parts/shared.h"
 #include "worker/parts/waking.h"
 #include "worker/way/handler.h"
 #include "worker/way/trace.h"
 #include "worker/way/way.h"
 
+#define WORKER_ID_SIZE 64
+#define WATCH_S 0.1
 #define INTERRUPTED_MOST 3 /* makes a job dead; queue/state/ends.lua says what counts */
+
+struct reasons {
+    struct ev_watcher event; /* partition_wake() feeds it; turn.c opens it */
+    bool recall;             /* what was granted far ahead may not hold any more */
+};
+
+struct session {
+    char id[WORKER_ID_SIZE]; /* "": it has never registered */
+    bool permitted;          /* the user has all rights, as far as we know */
+    bool registered;         /* under id, on this connection */
+    bool lapsed;             /* the lease has ended since the request to register was sent */
+    bool dropped;    /* the lease has ended: jobs were given up that Redis may still have under our id */
+    int64_t beat_us; /* when the last request was sent that renews the lease, by clock_boot_us() */
+    char types_digest[48];  /* of the types that were named under id: claims name it instead of them */
+    char birth[128];        /* of Redis's data; "": not known yet */
+    int64_t seen_us;        /* the last mark that it answered */
+    int64_t back_us;        /* when it was last found that Redis went back, as far as was logged */
+    int64_t down_since_us;  /* 0: connected */
+    int64_t down_logged_us; /* when the last reason for that was logged, and which */
+    char down_why[sizeof((struct error *)0)->text];
+};
+
+struct settling {
+    struct task_list finished; /* to be settled */
+    struct task_list sent;     /* in the settle that is under way */
+    struct batches batches;    /* of the jobs that have not ended */
+    bool urgent;               /* somebody may wait for the end of one of the finished */
+    bool soon;                 /* a task is not simply done */
+    int here;                  /* jobs that were leased and have not ended */
+};
+
+struct precheck {
+    bool checked;     /* Redis's settings are */
+    const char *hint; /* what the log says of them, once the worker has said who it is; NULL: nothing */
+    int64_t again_us; /* when to check them again */
+};
+
+struct limits_here {
+    struct known_limits known; /* limits of the types that it runs */
+    bool old;                  /* Redis may have older ones, or none */
+    bool newer;                /* it may have newer ones */
+    int types;                 /* for how many types it asked last */
+};
+
+struct heartbeat {
+    int64_t taken;        /* leases taken so far from workers that have some left */
+    int64_t forgotten;    /* dead jobs that were forgotten since the last line about them, */
+    int64_t forgotten_us; /* and when that was */
+};
+
+struct matching {
+    uint64_t cursor; /* where the page begins that is asked for next */
+    int64_t at_us;   /* when that is asked for */
+};
+
+struct recording {
+    struct counts counts;
+    int64_t next_us; /* when counts are sent next */
+    int64_t look_us; /* when running jobs are looked through for starts next */
+};
+
+struct adoption {
+    char next_id[WORKER_ID_SIZE]; /* the id that was asked for; "": none was */
+    char group[24];               /* names the workers with the same queues and types */
+    char *info;                   /* what others may know of this worker, JSON */
+    unsigned described, asked;    /* how often that was written; when next_id was made */
+    bool anew;                    /* the connection is given up by our own wish */
+};
+
+struct draining {
+    struct drained sum;  /* the sum of the pages of an answer that have come */
+    struct drained part; /* the sum of those that are for the same queues as the last one */
+    int pages, came;     /* how many there are, and have come */
+    int of_types;        /* how many there are for the same queues */
+    int empty;           /* answers in a row, in all partitions, that nothing is left */
+    int64_t logged_us;   /* when a line last said what is left */
+};
 
 struct partition {
     struct worker *worker;
@@ -98,5 +165,74 @@ struct redis_address partition_address(const struct partition *p);
 /* Frees a partition, when the pool holds no task of it any more. */
 void partition_free(struct partition *p);
 
-/* turn.c: opens the scheduler's watchers, before the loop runs. */
-void turn_open(struct partition *p);
+/* ---- leave.c */
+
+/* Leaves Redis, as everything has ended or was given back. The last partition to leave ends the loop. */
+void leaving_begin(struct partition *p);
+/* Writes the request by which it leaves: all that is leased to it goes back. */
+void leaving_write(struct partition *p, struct args *a);
+
+/* ---- adopt.c */
+
+/* Writes group and info, when queues and types are known. */
+WEIR_CHECKED int adoption_describe(struct partition *p, struct error *e);
+/* Joins once more by a new connection, with what adoption_describe has written. */
+void adoption_begin_anew(struct partition *p);
+
+/* ---- claim.c */
+
+/* Passes the duty on, as a type rests: it is for who can run the type, if there is another worker in the group; else it comes back. */
+void claiming_pass_duty(struct partition *p);
+/* Claims again, as a type rests no more. */
+void claiming_serve_again(struct partition *p);
+
+/* ---- executors.c */
+
+/* Lets partitions look again that would claim, had they room. */
+void worker_feed(struct worker *w);
+
+/* ---- watch.c */
+
+/* Runs every WATCH_S, as long as it must watch: ends what runs over its time, what was asked to end and has not, and, when the lease of its
+ * partition is over, all. */
+void worker_watch(struct worker *w);
+/* True when there is anything to watch, now or soon. Else it may be called more seldom. */
+bool worker_must_watch(const struct worker *w);
+/* Asks all that runs to end. */
+void worker_ask_all(struct worker *w, enum task_asked why);
+/* Ends, after the loop, what still runs when a stop was forced: commands by TERM, already sent, and KILL. A C function cannot be stopped:
+ * its thread, and what that uses, end with the process. Returns whether one runs. */
+bool worker_end_running(struct worker *w);
+
+/* ---- settle.c */
+
+/* Takes what has ended from the pool. */
+void tasks_collect(struct worker *w);
+/* Notes a task that has left the pool and will be settled. */
+void task_finished(struct task *task);
+/* Gives tasks back to the head of their lanes at the next turn, with no attempt used. Empties the list. */
+void tasks_give_back(struct task_list *tasks);
+/* Writes a settle as a request alone. False: nothing has ended. When it is answered, or when nobody knows whether it arrived: then it is
+ * settled once more, with the same tokens, as a token settles once. */
+bool settling_write(struct partition *p, struct args *a);
+void settling_done(struct partition *p);
+void settling_again(struct partition *p);
+/* True when nothing of it runs, waits, is to be settled here or is on its way beside a turn; and the same of all partitions. */
+bool settling_is_idle(const struct partition *p);
+
+/* ---- record.c */
+
+/* Other handlers hold now; what was counted of types that are still there stays. WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int recording_renumber(struct partition *p, const struct handlers *before);
+
+/* ---- reasons.c */
+
+/* Wakes all partitions. */
+void worker_wake(struct worker *w);
+
+/* ---- begin.c */
+
+WEIR_CHECKED int begin_open(struct worker *w, struct error *e);
+void begin_close(struct worker *w);
+/* Hears that a task of the loop has ended; on any thread. */
+void begin_task_ended(struct task *task);

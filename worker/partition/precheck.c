@@ -5,7 +5,7 @@
 #include "core/log/log.h"
 #include "queue/doctor/doctor_access.h"
 #include "queue/doctor/settings.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #define RECHECK_US (60000 * MS)
 
@@ -40,9 +40,11 @@ static int read_settings(const struct partition *p, const struct redisReply *rep
     return status;
 }
 
+/* Hears the settings. Later, a wrong one is logged each time; the worker stays, as leaving would strand the jobs. */
 static void on_settings(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
+    bool first = !p->precheck.checked;
     struct settings settings;
     struct error e;
     int status;
@@ -51,23 +53,13 @@ static void on_settings(void *arg, const struct redisReply *reply)
     if (!reply)
         return;
     status = read_settings(p, reply, &settings, &e);
-    if (status == WEIR_ECONFIG && session_is_hopeless(p, &e))
+    if (status == WEIR_ECONFIG && !first)
+        log_line(LOG_LEVEL_ERROR, "%s", e.text);
+    else if (status == WEIR_ECONFIG && session_is_hopeless(p, &e))
         return;
-    if (status == 0)
+    if (status == 0 && first)
         p->precheck.hint = hint_of(&settings);
     p->precheck.checked = true;
-}
-
-/* Hears the settings again. A wrong one is logged each time; the worker stays, as leaving would strand the jobs. */
-static void on_rechecked(void *arg, const struct redisReply *reply)
-{
-    struct partition *p = arg;
-    struct settings settings;
-    struct error e;
-
-    if (reply && read_settings(p, reply, &settings, &e) == WEIR_ECONFIG)
-        log_line(LOG_LEVEL_ERROR, "%s", e.text);
-    request_answered(p);
 }
 
 void precheck_again(struct partition *p, struct args *a, int64_t now)
@@ -77,7 +69,7 @@ void precheck_again(struct partition *p, struct args *a, int64_t now)
     p->precheck.again_us =
         now + (p->worker->options.lease_us < RECHECK_US ? p->worker->options.lease_us : RECHECK_US);
     settings_request(a);
-    request_send(p, a, on_rechecked);
+    request_send(p, a, on_settings);
 }
 
 static void on_access(void *arg, const struct redisReply *reply)
@@ -109,6 +101,5 @@ bool precheck_passes(struct partition *p)
         access_request(&a, "worker", p->prefix, -1);
         request_send(p, &a, on_access);
     }
-    args_free(&a);
     return done;
 }

@@ -1,23 +1,6 @@
-#include "worker/partition/reasons.h"
-
-#include "worker/partition/partition.h"
-
-static void on_wake(struct ev_loop *loop, struct ev_watcher *watcher, int events)
-{
-    struct partition *p = watcher->data;
-
-    (void)loop, (void)events;
-    p->reasons.schedule(p);
-}
-
-void reasons_open(struct partition *p, void (*schedule)(struct partition *p))
-{
-    p->reasons.schedule = schedule;
-    ev_init(&p->reasons.event, on_wake);
-    /* It comes before any other event, so that what has come starts and is answered at once. */
-    ev_set_priority(&p->reasons.event, EV_MAXPRI);
-    p->reasons.event.data = p;
-}
+/* Why the scheduler (turn.c) runs. A file that changes what it decides by leaves a reason here, which wakes
+ * it. All functions are for the loop's thread. */
+#include "worker/partition/inside.h"
 
 void partition_wake(struct partition *p)
 {

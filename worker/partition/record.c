@@ -1,11 +1,9 @@
 /* Recording: the jobs that started and ended here are counted by type and limit, and now and then the counts go
  * to Redis beside a turn. Of jobs that run for long the start is counted when counts are sent. What is on its way when the connection is lost, or in memory when the
  * process dies, is not counted: nobody depends on it. */
-#include "worker/partition/record.h"
-
 #include "core/log/log.h"
 #include "core/random.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 /* A record follows the last one after so long, or up to a fifth less at random, so that workers do not send together. */
 #define RECORD_US (5000 * MS)
@@ -108,11 +106,6 @@ static void count_back(const struct task *task)
 
 void task_count_end(struct task *task)
 {
-    static const enum count_end ends[] = {[END_RETRY] = COUNT_RETRIED,
-                                          [END_DONE] = COUNT_DONE,
-                                          [END_THROTTLED] = COUNT_THROTTLED,
-                                          [END_DEAD] = COUNT_DEAD,
-                                          [END_CANCELLED] = COUNT_CANCELLED};
     struct partition *p = task->conditions->partition;
     int64_t begun_us = atomic_load(&task->begun_us);
     int type = type_of(p, task->handler);
@@ -124,7 +117,7 @@ void task_count_end(struct task *task)
         return;
     if (type >= 0)
         p->worker->handlers->at[type]->ended[task->end]++;
-    counts_end(&p->recording.counts, type, ends[task->end], begun_us ? task->finished_us - begun_us : -1,
+    counts_end(&p->recording.counts, type, task->end, begun_us ? task->finished_us - begun_us : -1,
                task->reason);
 }
 

@@ -1,10 +1,10 @@
-#include "worker/partition/request.h"
-
+/* Requests to Redis and their answers, as all files of the worker send and count them; and what it
+ * means that Redis refuses one. */
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/log/log.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 void request_send_with(struct partition *p, struct args *a, link_reply *on_reply, void *arg)
 {

@@ -1,12 +1,11 @@
-#include "worker/partition/session.h"
-
+/* What the worker is to Redis: its id and its lease, and what it knows of the data there. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/clock.h"
 #include "core/log/log.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #define OTHER_REASON_US 5000000
 

@@ -5,8 +5,7 @@
 
 #include "core/duration.h"
 #include "core/log/log.h"
-#include "worker/partition/outcome.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 #define SETTLE_MOST 2000          /* jobs in one settle */
 #define COSTLY_MOST 500           /* units; units_of() */
@@ -368,7 +367,6 @@ static void settle_alone(struct partition *p, struct task *task)
     settle_one(&a, task);
     settle_all_failed(&a, task, task->next);
     request_send_with(p, &a, on_settled_alone, task);
-    args_free(&a);
 }
 
 /* One job whose keys are somebody else's, say, holds back no other: each is sent alone. */

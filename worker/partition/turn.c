@@ -1,10 +1,10 @@
 /* A turn is one round trip: what the plan of the mind says (worker/mind/plan.c) is written at once.
  *
  * schedule() asks the mind what to do now, and sets one timer to the time of its next decision. Only the loop calls
- * it: whoever changes what it decides by wakes it (reasons.h). */
+ * it: whoever changes what it decides by wakes it (reasons.c). */
 #include "core/clock.h"
 #include "core/number.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 static void begin_turn(struct partition *p, struct plan *plan, int64_t now)
 {
@@ -29,7 +29,6 @@ static void begin_turn(struct partition *p, struct plan *plan, int64_t now)
     if (plan->wait != PLAN_WAIT_NOTHING)
         waking_wait(p->waking, plan->wait == PLAN_WAIT_ON_DUTY);
     recording_send(p, &a, now, false);
-    args_free(&a);
     if (p->awaited == 0)
         partition_wake(p); /* all that had ended was lost with its lease: nothing was sent */
 }
@@ -119,6 +118,12 @@ static void schedule(struct partition *p)
     take_turn(p, now);
 }
 
+static void on_wake(struct ev_loop *loop, struct ev_watcher *watcher, int events)
+{
+    (void)loop, (void)events;
+    schedule(watcher->data);
+}
+
 static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop, (void)events;
@@ -127,7 +132,10 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
 
 void turn_open(struct partition *p)
 {
-    reasons_open(p, schedule);
+    ev_init(&p->reasons.event, on_wake);
+    /* It comes before any other event, so that what has come starts and is answered at once. */
+    ev_set_priority(&p->reasons.event, EV_MAXPRI);
+    p->reasons.event.data = p;
     ev_init(&p->timer, on_timer);
     p->timer.data = p;
 }

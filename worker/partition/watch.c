@@ -13,7 +13,7 @@
 
 #include "core/clock.h"
 #include "core/log/log.h"
-#include "worker/partition/partition.h"
+#include "worker/partition/inside.h"
 
 /* Jobs that take longer can be cancelled: then the worker listens. */
 #define LISTEN_US (300 * MS)

@@ -38,7 +38,7 @@ struct limit_counts {
 
 struct type_counts {
     bool some;
-    int64_t starts, ends[COUNT_ENDS], run[RECORD_BUCKETS], wait[CAUSES][RECORD_BUCKETS];
+    int64_t starts, ends[END_KINDS], run[RECORD_BUCKETS], wait[CAUSES][RECORD_BUCKETS];
     int64_t run_us, wait_us[CAUSES]; /* a write takes whole milliseconds and leaves the rest */
     struct limit_counts *limits[HOLDS_MOST];
     int limit_count;
@@ -260,7 +260,7 @@ void counts_back(struct counts *c, int type, enum record_back why, int64_t slots
     }
 }
 
-void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, const char *reason)
+void counts_end(struct counts *c, int type, enum task_end end, int64_t run_us, const char *reason)
 {
     struct type_counts *t = type_of(c, type);
 
@@ -272,7 +272,7 @@ void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, 
         t->run[record_bucket_of(run_us)]++;
         t->run_us += run_us;
     }
-    for (int i = 0; end == COUNT_THROTTLED && i < t->limit_count; i++)
+    for (int i = 0; end == END_THROTTLED && i < t->limit_count; i++)
         count_reason(t->limits[i], reason);
 }
 
@@ -280,11 +280,8 @@ void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, 
 
 static void write_type(struct type_counts *t, const char *name, struct args *a)
 {
-    static const char codes[] = {[COUNT_DONE] = 'd',
-                                 [COUNT_RETRIED] = 'r',
-                                 [COUNT_DEAD] = 'x',
-                                 [COUNT_CANCELLED] = 'c',
-                                 [COUNT_THROTTLED] = 't'};
+    static const char codes[END_KINDS] = {
+        [END_DONE] = 'd', [END_RETRY] = 'r', [END_DEAD] = 'x', [END_CANCELLED] = 'c', [END_THROTTLED] = 't'};
     static const char causes[] = {[CAUSE_EXECUTOR] = 'E',
                                   [CAUSE_RATE] = 'A',
                                   [CAUSE_KEY] = 'K',
@@ -296,7 +293,7 @@ static void write_type(struct type_counts *t, const char *name, struct args *a)
     for (int cause = 0; cause < CAUSES; cause++)
         record_spent(a, causes[cause], &t->wait_us[cause]);
     record_count(a, 's', t->starts);
-    for (int i = 0; i < COUNT_ENDS; i++)
+    for (int i = 0; i < END_KINDS; i++)
         record_count(a, codes[i], t->ends[i]);
     for (int i = 0; i < RECORD_BUCKETS; i++)
         record_bucket(a, 'R', i, t->run[i]);

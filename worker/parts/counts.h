@@ -1,5 +1,4 @@
-/* What happened in a partition since it was last recorded: of each type, and at each limit that holds types. Numbers only; it
- * knows neither tasks nor Redis. Where memory is short, less is counted. */
+/* What happened in a partition since it was last recorded: of each type, and at each limit that holds types. Numbers only. Where memory is short, less is counted. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +7,7 @@
 #include "core/script/args.h"
 #include "queue/job/job.h"
 #include "queue/turn/record.h"
-
-enum count_end { COUNT_DONE, COUNT_RETRIED, COUNT_DEAD, COUNT_CANCELLED, COUNT_THROTTLED, COUNT_ENDS };
+#include "worker/way/task.h"
 
 /* doc/design-operations.md says when slots count as lost, and why. */
 enum count_lost { LOST_NO_JOB, LOST_NO_EXECUTOR, LOST_HELD, LOST_LATE, LOST_WHYS };
@@ -37,7 +35,7 @@ struct count_start {
 };
 void counts_start(struct counts *c, int type, const struct count_start *start);
 /* Counts an end; run_us < 0: the job had not started. reason: of a throttled one; NULL: none. */
-void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, const char *reason);
+void counts_end(struct counts *c, int type, enum task_end end, int64_t run_us, const char *reason);
 struct count_loss {
     int64_t thousandths;      /* of slots that nobody took */
     int64_t from_us, till_us; /* they were lost between these times, by Redis's clock */

@@ -1,5 +1,6 @@
 #include "worker/parts/log_once.h"
 
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,24 +8,21 @@
 
 #define LINES_MOST 1000
 
-struct logged_line {
-    struct logged_line *next;
-    char text[];
-};
+static int compare(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
 
 static bool is_new(struct log_once *once, const char *text)
 {
-    size_t size = strlen(text) + 1;
-    struct logged_line *line;
+    char *copy = NULL;
 
-    for (line = once->lines; line; line = line->next)
-        if (strcmp(line->text, text) == 0)
-            return false;
-    if (once->count == LINES_MOST || !(line = malloc(sizeof *line + size)))
+    if (once->count < LINES_MOST && !tfind(text, &once->lines, compare))
+        copy = strdup(text);
+    if (!copy || !tsearch(copy, &once->lines, compare)) {
+        free(copy);
         return false;
-    memcpy(line->text, text, size);
-    line->next = once->lines;
-    once->lines = line;
+    }
     once->count++;
     return true;
 }
@@ -43,10 +41,5 @@ void log_once(struct log_once *once, enum log_level level, const char *fmt, ...)
 
 void log_once_free(struct log_once *once)
 {
-    while (once->lines) {
-        struct logged_line *next = once->lines->next;
-
-        free(once->lines);
-        once->lines = next;
-    }
+    tdestroy(once->lines, free);
 }

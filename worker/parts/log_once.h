@@ -3,9 +3,8 @@
 
 #include "core/log/log.h"
 
-struct logged_line;
 struct log_once {
-    struct logged_line *lines;
+    void *lines; /* as tsearch() has them */
     int count;
 };
 

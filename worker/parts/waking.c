@@ -55,7 +55,6 @@ static void pass_on(struct wait *w, struct span token)
     args_add(&a, w->key);
     args_add_int(&a, TOKEN_MS);
     link_send(w->link, &a, PASS_S, on_passed, NULL);
-    args_free(&a);
 }
 
 /* Waits again after a token was removed: there may be more. */
@@ -76,7 +75,6 @@ static void on_cancelled(struct wait *w, const struct redisReply *reply)
         return;
     w->waking->events->on_cancelled(w->waking->partition, (struct span){reply->str, reply->len}, &a);
     link_send(w->link, &a, PASS_S, on_removed, w);
-    args_free(&a);
 }
 
 /* Returns the token that a bell had, or the name of the queue, which is the end of its key. */
@@ -165,8 +163,6 @@ static void block(struct wait *w)
     link_send(w->link, &a, time.s + ANSWER_S, w->claims ? on_peeked : on_answer, w);
     if (w->claims)
         link_send(w->link, &claim, time.s + ANSWER_S, on_claimed, w);
-    args_free(&claim);
-    args_free(&a);
 }
 
 static void on_up(void *arg)

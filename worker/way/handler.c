@@ -117,29 +117,51 @@ static void *with_room(void *list, int count, size_t size)
     return count & (count - 1) ? list : realloc(list, (count ? 2 * (size_t)count : 1) * size);
 }
 
-/* Gives a type a handler as another one. NULL: out of memory. */
-static struct handler *add_type(struct handlers *h, const struct handler *as, struct span type)
+static bool put_name(const char ***list, int count, const char *name)
 {
-    struct handler **at = with_room(h->at, h->count, sizeof *at), *handler;
-    const char **types = with_room(h->types, h->count, sizeof *types);
+    const char **grown = with_room(*list, count, sizeof *grown);
 
-    h->at = at ? at : h->at;
-    h->types = types ? types : h->types;
-    if (!at || !types || !(handler = calloc(1, sizeof *handler)))
+    if (grown)
+        (*list = grown)[count] = name;
+    return grown;
+}
+
+static bool put_handler(struct handler ***list, int count, struct handler *handler)
+{
+    struct handler **grown = with_room(*list, count, sizeof *grown);
+
+    if (grown)
+        (*list = grown)[count] = handler;
+    return grown;
+}
+
+/* Makes the handler of a word, with the options of another one. NULL: out of memory. */
+static struct handler *new_handler(const struct handler *as, struct span word)
+{
+    struct handler *handler = calloc(1, sizeof *handler);
+
+    if (!handler)
         return NULL;
-    *handler = (struct handler){.number = h->count,
-                                .runner = as->runner,
+    *handler = (struct handler){.runner = as->runner,
                                 .timeout_us = as->timeout_us,
                                 .keep_us = as->keep_us,
                                 .backoff_first_us = as->backoff_first_us,
                                 .backoff_most_us = as->backoff_most_us};
-    memcpy(handler->type, type.at, type.len);
-    if (!tsearch(handler, &h->by_type, compare_types)) {
+    memcpy(handler->type, word.at, word.len);
+    return handler;
+}
+
+/* Gives a type a handler as another one. NULL: out of memory. */
+static struct handler *add_type(struct handlers *h, const struct handler *as, struct span type)
+{
+    struct handler *handler = new_handler(as, type);
+
+    if (!handler || !put_handler(&h->at, h->count, handler) ||
+        !put_name(&h->types, h->count, handler->type) || !tsearch(handler, &h->by_type, compare_types)) {
         free(handler);
         return NULL;
     }
-    h->at[h->count] = handler;
-    h->types[h->count++] = handler->type;
+    handler->number = h->count++;
     return handler;
 }
 
@@ -151,31 +173,25 @@ struct handler *handlers_take(struct handlers *h, struct span type)
     return word && name_is_valid(type.at, type.len) ? add_type(h, word, type) : handler;
 }
 
-static struct handler *add_pattern(struct handlers *h, struct runner *runner, struct span word)
+static struct handler *add_pattern(struct handlers *h, const struct handler *as, struct span word)
 {
-    const char **patterns = with_room(h->patterns, h->pattern_count, sizeof *patterns);
-    struct handler *handler = NULL;
+    struct handler *handler = new_handler(as, word);
 
-    h->patterns = patterns ? patterns : h->patterns;
-    if (!patterns || !(handler = calloc(1, sizeof *handler)))
+    if (!handler || !put_name(&h->patterns, h->pattern_count, handler->type)) {
+        free(handler);
         return NULL;
-    handler->runner = runner;
-    memcpy(handler->type, word.at, word.len);
-    h->patterns[h->pattern_count++] = handler->type;
+    }
+    h->pattern_count++;
     return handler;
 }
 
 struct handler *handlers_add_word(struct handlers *h, struct runner *runner, struct span word)
 {
-    struct handler **words = with_room(h->words, h->word_count, sizeof *words), *handler;
-    const char **resting = with_room(h->resting, h->word_count, sizeof *resting);
+    const struct handler as = {.runner = runner};
+    struct handler *handler = NULL;
 
-    h->words = words ? words : h->words;
-    h->resting = resting ? resting : h->resting;
-    if (!words || !resting)
-        return NULL;
-    handler = word.at[word.len - 1] == '*' ? add_pattern(h, runner, word)
-                                           : add_type(h, &(struct handler){.runner = runner}, word);
+    if (put_handler(&h->words, h->word_count, NULL) && put_name(&h->resting, h->word_count, NULL))
+        handler = word.at[word.len - 1] == '*' ? add_pattern(h, &as, word) : add_type(h, &as, word);
     if (!handler)
         return NULL;
     h->words[h->word_count++] = handler;

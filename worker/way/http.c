@@ -17,8 +17,6 @@
  *
  * libcurl resolves names on threads, and would wait for such a thread when its request ends before it: the
  * loop would stand still. CURLOPT_QUICK_EXIT prevents that, from 7.87 on. */
-#include "worker/way/http.h"
-
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

@@ -17,8 +17,6 @@
  * of an answer is logged too and counts as left out: the job has run, and its status stands. An answer that
  * cannot be read from behind the id on is a failure of that job: it waits for no other. To end one job, its
  * child is ended. */
-#include "worker/way/pipe.h"
-
 #include <assert.h>
 #include <ctype.h>
 #include <math.h>

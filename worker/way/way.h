@@ -61,3 +61,9 @@ WEIR_CHECKED int function_add(struct handlers *h, const char *type, weir_handler
 WEIR_CHECKED int async_add(struct handlers *h, const char *type, weir_async_handler *call, void *arg,
                            struct error *e);
 WEIR_CHECKED int command_add(struct handlers *h, const char *type, const char *command, struct error *e);
+#define PIPE_IN_FLIGHT_MOST 10000
+/* in_flight (0: 1) jobs are in each child at a time. */
+WEIR_CHECKED int pipe_add(struct handlers *h, const char *type, const char *command, int in_flight,
+                          struct error *e);
+/* WEIR_ECONFIG: there is no libcurl on this machine. */
+WEIR_CHECKED int http_add(struct handlers *h, const char *type, const char *url, struct error *e);
