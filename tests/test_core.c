@@ -1,6 +1,7 @@
 /* core without a network: addresses, arguments, error replies, names, the log. */
 #include <fcntl.h>
 #include <locale.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -589,6 +590,64 @@ TEST(a_pipe_that_nobody_reads)
 TEST(a_socket_that_nobody_reads)
 {
     log_without_a_reader(true);
+}
+
+static void *log_other(void *arg)
+{
+    log_line(LOG_LEVEL_INFO, "%s", (const char *)arg);
+    return NULL;
+}
+
+/* Lines that are gathered come at once, in their order, behind or before those of another thread; where more are gathered than are kept, all come. */
+TEST(gathered_lines)
+{
+    enum { LINES = 2000 };
+    int saved = dup(STDERR_FILENO);
+    char *text = malloc(LOG_READ_MOST), *at = text, number[16];
+    FILE *file = tmpfile();
+    pthread_t other;
+    size_t len;
+
+    assert_non_null(file);
+    dup2(fileno(file), STDERR_FILENO);
+    log_gather();
+    log_line(LOG_LEVEL_INFO, "one");
+    log_line(LOG_LEVEL_INFO, "two");
+    assert_int_equal(lseek(fileno(file), 0, SEEK_END), 0);
+    log_gathered();
+    len = (size_t)lseek(fileno(file), 0, SEEK_END);
+    assert_true(len > 0);
+    log_gather();
+    assert_int_equal(pthread_create(&other, NULL, log_other, "three"), 0);
+    pthread_join(other, NULL);
+    len = (size_t)lseek(fileno(file), 0, SEEK_END);
+    assert_true(len > 0);
+    log_line(LOG_LEVEL_INFO, "four");
+    assert_int_equal(lseek(fileno(file), 0, SEEK_END), len);
+    log_gathered();
+    log_line(LOG_LEVEL_INFO, "five");
+    log_gather();
+    for (int i = 0; i < LINES; i++)
+        log_line(LOG_LEVEL_INFO, "line %d of many", i);
+    log_gathered();
+    log_gather();
+    log_gathered();
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+
+    assert_int_equal(lseek(fileno(file), 0, SEEK_SET), 0);
+    len = read_on(fileno(file), text, 0);
+    fclose(file);
+    for (const char *const *word = (const char *const[]){"one", "two", "three", "four", "five", NULL}; *word;
+         word++)
+        assert_non_null(at = strstr(at, *word));
+    for (int i = 0; i < LINES; i++) {
+        snprintf(number, sizeof number, "line %d of", i);
+        assert_non_null(at = strstr(at, number));
+    }
+    assert_int_equal(count_text(text, "\n"), LINES + 5);
+    assert_int_equal(text[len - 1], '\n');
+    free(text);
 }
 
 /* A reader that goes away ends nothing. */

@@ -90,6 +90,7 @@ static size_t mark(char line[SINK_MARK_SIZE], uint64_t dropped)
 static char kept[KEPT_SIZE];
 static struct sink sink = {.lines = kept, .size = sizeof kept, .mark = mark, .fd = -1};
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local bool gathers, gathered; /* this thread writes its lines together; it has some */
 
 /* ---- fork(): while another thread may be writing; what is kept is the parent's to write */
 
@@ -161,7 +162,7 @@ static void write_line(enum log_level level, const struct log_field *fields, siz
         return;
     decimal_vprint(text, sizeof text, fmt, args);
     pthread_mutex_lock(&sink_lock);
-    if (!heard_by)
+    if (!heard_by && !gathered)
         follow_standard_error();
     len = make_line(line, level, text, fields, count);
     if (heard_by) {
@@ -169,7 +170,9 @@ static void write_line(enum log_level level, const struct log_field *fields, siz
         heard_by((int)level, line, heard_arg);
     } else {
         sink_add(&sink, line, len);
-        sink_flush(&sink);
+        gathered = gathers;
+        if (!gathered)
+            sink_flush(&sink);
     }
     pthread_mutex_unlock(&sink_lock);
 }
@@ -190,6 +193,22 @@ void log_fields(enum log_level level, const struct log_field *fields, size_t cou
     va_start(args, fmt);
     write_line(level, fields, count, fmt, args);
     va_end(args);
+}
+
+void log_gather(void)
+{
+    gathers = true;
+}
+
+void log_gathered(void)
+{
+    gathers = false;
+    if (!gathered)
+        return;
+    gathered = false;
+    pthread_mutex_lock(&sink_lock);
+    sink_flush(&sink);
+    pthread_mutex_unlock(&sink_lock);
 }
 
 bool log_flush(void)

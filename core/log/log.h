@@ -26,5 +26,8 @@ void log_fields(enum log_level level, const struct log_field *fields, size_t cou
 /* In place of what the environment says. false: there is none of that name. */
 bool log_set_level(const char *name);
 bool log_set_format(const char *name);
+/* Between these two the lines of this thread are written together: of many that come at once, each alone takes longer to write than to make. */
+void log_gather(void);
+void log_gathered(void);
 /* Writes what was kept, if it can be written by now. Does standard error take another line at once? */
 bool log_flush(void);

@@ -207,11 +207,13 @@ void tasks_collect(struct worker *w)
 
     pool_collect(w->pool, &ended);
     w->ended += (uint64_t)ended.count;
+    log_gather();
     while ((task = task_list_pop(&ended))) {
         handler_hear_end(task);
         outcome_decide(task);
         task_finished(task);
     }
+    log_gathered();
 }
 
 /* Does the end of a task let others start: is a job in flight less, or are slots given back? */
