@@ -8,7 +8,6 @@
  * agree. */
 #include "producer/bulk.h"
 
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,37 +232,6 @@ static int pass_line(struct weir_bulk *b, uint64_t sum)
 
 /* ---- Jobs */
 
-static int ask_fits(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
-{
-    struct redisReply *reply = NULL;
-    struct args a = {0};
-    int status;
-
-    fits_request(&a, s->prefix, -1, type, cost);
-    status = redis_call(s->redis, &a, &reply, NULL, &s->error);
-    if (!status)
-        status = fits_reply(reply, type, by, &s->error);
-    freeReplyObject(reply);
-    args_free(&a);
-    return status;
-}
-
-/* Asks whether such jobs fit until there is an answer. */
-static int ask_fits_until_answered(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
-{
-    int status = stream_receive_all(s);
-
-    if (status)
-        return status;
-    while ((status = ask_fits(s, type, cost, by)) == WEIR_EUNREACHABLE) {
-        struct error why = s->error;
-
-        if (stream_recover(s, &why) < 0)
-            return s->error.status;
-    }
-    return status;
-}
-
 /* Checks that a job of that cost could ever start. Redis is asked at the first job of a type and when the cost is higher than before.
  * WEIR_EINPUT: it could not; the bulk goes on. */
 static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *row, struct span type,
@@ -276,7 +244,7 @@ static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *
     if (!learns && (cost <= 1 || cost <= row->fits))
         return 0;
     by = (struct keyed_by){.path = ""};
-    status = ask_fits_until_answered(s, type, cost > 1 ? cost : 1, &by);
+    status = stream_ask_fits(s, type, cost > 1 ? cost : 1, &by);
     if (status == WEIR_EUNREACHABLE || s->unanswered > 0)
         return fail(b, &s->error);
     if (status && cost <= 1) /* it can be taken all the same, and nothing is told */
@@ -556,34 +524,13 @@ int weir_bulk_then(struct weir_bulk *b, const char *type)
     return bulk_then(b, NULL, type);
 }
 
-static int ask_seal(struct weir_bulk *b)
-{
-    struct stream *s = b->named;
-    struct redisReply *reply = NULL;
-    struct batch_sealed sealed;
-    struct args a = {0};
-    int status;
-
-    batch_seal_request(&a, s->prefix, -1, s->batch, true, b->then_queue, *b->then_type ? b->then_type : NULL);
-    status = redis_call(s->redis, &a, &reply, NULL, &s->error);
-    if (!status)
-        status = batch_seal_reply(reply, s->batch, &sealed, &s->error);
-    freeReplyObject(reply);
-    args_free(&a);
-    return status;
-}
-
 static int seal_batch(struct weir_bulk *b)
 {
-    struct error e;
     int status = b->placed ? 0 : place_named(b, 0);
 
     if (status)
         return status;
-    do {
-        status = ask_seal(b);
-        e = b->named->error;
-    } while (status == WEIR_EUNREACHABLE && (status = stream_recover(b->named, &e)) == 0);
+    status = stream_seal(b->named, b->then_queue, *b->then_type ? b->then_type : NULL);
     return status ? fail(b, &b->named->error) : 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "producer/retry.h"
+#include "queue/batch/batch.h"
 
 #define KEEP_UNNAMED_MS (INT64_C(3600) * 1000)
 #define REST_US (2 * 1000000) /* after that long an unnamed bulk no longer counts on Redis to remember it */
@@ -334,4 +335,65 @@ int stream_add(struct stream *s, struct span body, struct stream_job job)
     job.end = s->bodies.len;
     s->jobs[s->count++] = job;
     return s->count < CHUNK_JOBS && s->bodies.len < CHUNK_BYTES ? 0 : stream_send(s);
+}
+
+/* ---- Questions */
+
+static int ask_fits(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
+{
+    struct redisReply *reply = NULL;
+    struct args a = {0};
+    int status;
+
+    fits_request(&a, s->prefix, -1, type, cost);
+    status = redis_call(s->redis, &a, &reply, NULL, &s->error);
+    if (!status)
+        status = fits_reply(reply, type, by, &s->error);
+    freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}
+
+int stream_ask_fits(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
+{
+    int status = stream_receive_all(s);
+
+    if (status)
+        return status;
+    while ((status = ask_fits(s, type, cost, by)) == WEIR_EUNREACHABLE) {
+        struct error why = s->error;
+
+        if (stream_recover(s, &why) < 0)
+            return s->error.status;
+    }
+    return status;
+}
+
+static int ask_seal(struct stream *s, const char *queue, const char *type)
+{
+    struct redisReply *reply = NULL;
+    struct batch_sealed sealed;
+    struct args a = {0};
+    int status;
+
+    batch_seal_request(&a, s->prefix, -1, s->batch, true, queue, type);
+    status = redis_call(s->redis, &a, &reply, NULL, &s->error);
+    if (!status)
+        status = batch_seal_reply(reply, s->batch, &sealed, &s->error);
+    freeReplyObject(reply);
+    args_free(&a);
+    return status;
+}
+
+int stream_seal(struct stream *s, const char *queue, const char *type)
+{
+    int status;
+
+    while ((status = ask_seal(s, queue, type)) == WEIR_EUNREACHABLE) {
+        struct error why = s->error;
+
+        if ((status = stream_recover(s, &why)) < 0)
+            break;
+    }
+    return status;
 }

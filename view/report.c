@@ -9,7 +9,6 @@
 #include "queue/history/history.h"
 #include "queue/status/waits.h"
 #include "view/format.h"
-#include "view/output.h"
 #include "view/pause.h"
 #include "view/paused_keys.h"
 #include "view/rate_keys.h"
@@ -462,7 +461,7 @@ static int judge(struct report *r)
 
 /* ---- The document */
 
-static bool is_wrong(const json_t *check)
+bool report_is_wrong(const json_t *check)
 {
     return strcmp(answer_text(check, "state"), doctor_states[DOCTOR_WRONG]) == 0;
 }
@@ -475,7 +474,7 @@ static json_t *checks_in_order(const json_t *checks)
 
     for (int wrong = 1; wrong >= 0; wrong--)
         json_array_foreach((json_t *)checks, i, check)
-            if (is_wrong(check) == wrong)
+            if (report_is_wrong(check) == wrong)
                 json_array_append(in_order, check);
     return in_order;
 }
@@ -487,7 +486,7 @@ static const char *verdict_of(const struct report *r, const json_t *checks)
     for (enum held_by hold = HOLD_NEVER; hold < HOLD_COUNT; hold++)
         if (r->counts[hold] > 0)
             return "stuck";
-    if (is_wrong(json_array_get(checks, 0)))
+    if (report_is_wrong(json_array_get(checks, 0)))
         return "wrong";
     return r->waiting + r->running > 0 ? "flowing" : "idle";
 }
@@ -564,92 +563,4 @@ int view_report(struct weir *w, bool hide_keys, json_t **doc)
         rc = report_of(w, &status, hide_keys, doc);
     status_free(&status);
     return rc;
-}
-
-/* ---- In words */
-
-static int64_t held_by(const json_t *doc, const char *hold)
-{
-    return answer_int(json_object_get(doc, "holds"), hold);
-}
-
-/* Words between which a comma stands. */
-struct words {
-    int count;
-};
-
-static const char *comma(struct words *words)
-{
-    return words->count++ ? ", " : "";
-}
-
-static void put_stuck(FILE *to, const json_t *doc, struct words *words)
-{
-    static const char *const kinds[] = {"type", "queue", "batch"};
-    const int64_t counts[] = {held_by(doc, "never") + held_by(doc, "worker") + held_by(doc, "key") +
-                                  held_by(doc, "pause"),
-                              held_by(doc, "queue"), held_by(doc, "batch")};
-    const json_t *first = json_array_get(json_object_get(doc, "constraints"), 0);
-    const char *before = "jobs of ";
-    char text[PHRASE_SIZE];
-
-    if (counts[0] + counts[1] + counts[2] == 0)
-        return;
-    output_to(to, "%s", comma(words));
-    for (size_t i = 0; i < 3; i++) {
-        if (counts[i] == 0)
-            continue;
-        if (counts[0] + counts[1] + counts[2] == 1)
-            output_to(to, "%s%s%s%s", before, i ? kinds[i] : "", i ? " " : "", answer_text(first, kinds[i]));
-        else
-            output_to(to, "%s%s", before, counted(counts[i], kinds[i], text));
-        before = " and of ";
-    }
-    output_to(to, " start only when somebody acts");
-}
-
-/* Puts "3 types wait for their limits". */
-static void put_held(FILE *to, const json_t *doc, const char *hold, const char *one, const char *many,
-                     struct words *words)
-{
-    int64_t types = held_by(doc, hold);
-    char text[PHRASE_SIZE];
-
-    if (types > 0)
-        output_to(to, "%s%s %s", comma(words), counted(types, "type", text), types == 1 ? one : many);
-}
-
-static int64_t faults_of(const json_t *checks)
-{
-    int64_t faults = 0;
-
-    for (size_t i = 0; i < json_array_size(checks); i++)
-        faults += is_wrong(json_array_get(checks, i));
-    return faults;
-}
-
-void report_put_verdict(FILE *to, const json_t *doc)
-{
-    int64_t faults = faults_of(json_object_get(doc, "checks")), running = answer_int(doc, "running");
-    const char *verdict = answer_text(doc, "verdict");
-    struct words words = {0};
-    char text[PHRASE_SIZE];
-
-    if (strcmp(verdict, "unknown") == 0)
-        output_to(to, "%sno worker is heard", comma(&words));
-    else if (faults > 0)
-        output_to(to, "%s%s", comma(&words), counted(faults, "fault", text));
-    put_stuck(to, doc, &words);
-    put_held(to, doc, "limit", "waits for its limit", "wait for their limits", &words);
-    if (held_by(doc, "span") > 0)
-        output_to(to, "%sjobs wait until %s %s over", comma(&words),
-                  counted(held_by(doc, "span"), "pause", text), held_by(doc, "span") == 1 ? "is" : "are");
-    put_held(to, doc, "executor", "waits for an executor", "wait for executors", &words);
-    put_held(to, doc, "nothing", "can start", "can start", &words);
-    if (words.count == 0 && running > 0)
-        output_to(to, "%s %s, nothing waits", counted(running, "job", text), running == 1 ? "runs" : "run");
-    else if (words.count == 0)
-        output_to(to, "nothing waits, nothing runs");
-    if (answer_int(doc, "scheduled") > 0 && strcmp(verdict, "idle") == 0)
-        output_to(to, ", %s scheduled", counted(answer_int(doc, "scheduled"), "job", text));
 }

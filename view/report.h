@@ -18,5 +18,7 @@
 WEIR_CHECKED int view_report(struct weir *w, bool hide_keys, json_t **doc);
 /* Makes the report of a status that was just read. */
 WEIR_CHECKED int report_of(struct weir *w, const struct status *status, bool hide_keys, json_t **doc);
+/* True for a check of a report that found a fault. */
+bool report_is_wrong(const json_t *check);
 /* Puts what stands behind the verdict: "2 types wait for their limits". */
 void report_put_verdict(FILE *to, const json_t *doc);

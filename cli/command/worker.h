@@ -27,3 +27,7 @@ WEIR_CHECKED int worker_flags_check(struct cli *cli, const struct worker_flags *
 WEIR_CHECKED int worker_flags_try(struct cli *cli, struct worker_flags *f);
 /* True when any handler was given. */
 bool worker_flags_have_handlers(const struct worker_flags *f);
+/* Makes a worker. NULL: out of memory. */
+struct weir_worker *worker_flags_make(const struct cli *cli, const struct worker_flags *f, const char *url);
+/* Gives it the handlers and types that the flags name. */
+WEIR_CHECKED int worker_flags_fill(struct cli *cli, struct weir_worker *worker, const struct worker_flags *f);
