@@ -18,16 +18,14 @@
  * cannot be read from behind the id on is a failure of that job: it waits for no other. To end one job, its
  * child is ended. */
 #include <assert.h>
-#include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/decimal.h"
 #include "core/log/log.h"
 #include "queue/job/json.h"
+#include "worker/way/pipe_answer.h"
 #include "worker/way/pipe_child.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"
@@ -226,48 +224,6 @@ static void hand_out(struct pipe *p)
 
 /* ---- Answers */
 
-static const struct status {
-    const char *name;
-    enum task_end end;
-} statuses[] = {{"done", END_DONE}, {"retry", END_RETRY}, {"dead", END_DEAD}, {"throttled", END_THROTTLED}};
-
-static bool is_text(struct span value)
-{
-    return *value.at == '"';
-}
-
-/* Reads a number of an answer, which ends where something else begins. NAN: it is none. */
-static double read_number(struct span value)
-{
-    return *value.at == '-' || isdigit((unsigned char)*value.at) ? decimal_read(value.at, NULL) : NAN;
-}
-
-static bool is_time(struct span value)
-{
-    return isfinite(read_number(value)) && read_number(value) >= 0;
-}
-
-static bool is_cost(struct span value)
-{
-    double cost = read_number(value);
-
-    return cost >= 0 && cost <= JOB_COST_MOST && cost == floor(cost);
-}
-
-static const struct status *find_status(const struct json_members *answer)
-{
-    struct span value = json_member(answer, "status");
-    char name[16];
-
-    if (!value.at || !is_text(value))
-        return NULL;
-    json_text(value, name, sizeof name);
-    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-        if (strcmp(statuses[i].name, name) == 0)
-            return &statuses[i];
-    return NULL;
-}
-
 /* Finds the first flight of that id, from flight on. */
 static struct flight *find_id(struct flight *flight, struct span id)
 {
@@ -276,97 +232,33 @@ static struct flight *find_id(struct flight *flight, struct span id)
     return flight;
 }
 
-/* Finds the first flight, from flight on, whose id is that number as programs read numbers: "007" is 7. */
-static struct flight *find_number(struct flight *flight, double number)
+/* Finds the first flight, from flight on, whose id is the number of an answer. */
+static struct flight *find_number(struct flight *flight, const struct pipe_answer *answer)
 {
-    for (; flight; flight = flight->next) {
-        struct span id = flight->task->view.id;
-        char *end;
-
-        if (read_number(id) == number && decimal_read(id.at, &end) == number && end == id.at + id.len)
-            return flight;
-    }
-    return NULL;
-}
-
-/* Finds the flight of that id that was sent first. *ambiguous: the handler wrote a number, and other jobs may be meant. */
-static struct flight *find_flight(const struct member *member, const struct json_members *answer,
-                                  bool *ambiguous)
-{
-    struct span value = json_member(answer, "id");
-    struct flight *flight = member->flights.head;
-    char id[160] = ""; /* an id that does not fit is nobody's */
-    double number;
-
-    if (!value.at)
-        return NULL;
-    if (is_text(value))
-        return find_id(flight, (struct span){id, json_text(value, id, sizeof id)});
-    number = read_number(value);
-    if (isnan(number) || find_id(flight, value))
-        return find_id(flight, value);
-    flight = find_number(flight, number);
-    *ambiguous = flight && find_number(flight->next, number);
+    while (flight && !pipe_answer_means(answer, flight->task->view.id))
+        flight = flight->next;
     return flight;
 }
 
-static void complain(struct member *member, const char *what, const char *line, size_t len)
+/* Finds the flight of an answer that was sent first. *ambiguous: the handler wrote a number, and other jobs may be meant. */
+static struct flight *find_flight(const struct member *member, const struct pipe_answer *answer,
+                                  bool *ambiguous)
+{
+    struct flight *flight = find_id(member->flights.head, answer->id);
+
+    if (flight)
+        return flight;
+    flight = find_number(member->flights.head, answer);
+    *ambiguous = flight && find_number(flight->next, answer);
+    return flight;
+}
+
+static void complain(struct member *member, const char *what, struct span line)
 {
     runner_log(LOG_LEVEL_WARN, member->pipe->runner, "child %d: wrong answer: %s: %.*s",
-               child_pid(member->child), what, (int)(len < 200 ? len : 200), line);
+               child_pid(member->child), what, (int)(line.len < 200 ? line.len : 200), line.at);
     if (++member->wrong == WRONG_MOST)
         child_distrust(member->child, "it wrote 100 lines in a row that are no answers");
-}
-
-enum { AFTER, COST, REASON, RESULT };
-
-static bool is_any(struct span value)
-{
-    return value.len > 0;
-}
-
-static const struct {
-    const char *name;
-    bool (*is_right)(struct span value);
-    const char *must_be;
-} optional[] = {
-    [AFTER] = {"after", is_time, "a number of seconds, 0 or more"},
-    [COST] = {"cost", is_cost, "a whole number from 0 to 1000000000"},
-    [REASON] = {"reason", is_text, "a string"},
-    [RESULT] = {"result", is_any, "JSON"},
-};
-
-/* Finds an optional member of an answer. false: it was left out, or null, or wrong, which is logged. */
-static bool find_optional(const struct task *task, const struct json_members *answer, struct span line,
-                          int which, struct span *value)
-{
-    *value = json_member(answer, optional[which].name);
-    if (!value->at || *value->at == 'n')
-        return false;
-    if (optional[which].is_right(*value))
-        return true;
-    task_log(LOG_LEVEL_WARN, task, "wrong answer: \"%s\" must be %s, and counts as left out: %.*s",
-             optional[which].name, optional[which].must_be, (int)(line.len < 200 ? line.len : 200), line.at);
-    return false;
-}
-
-static void apply(struct flight *flight, const struct status *status, const struct json_members *answer,
-                  struct span line)
-{
-    struct span value;
-    double after_s = -1;
-    char *reason = NULL;
-
-    if (find_optional(flight->task, answer, line, AFTER, &value))
-        after_s = read_number(value);
-    if (find_optional(flight->task, answer, line, COST, &value))
-        flight->task->spent = (int64_t)read_number(value);
-    if (find_optional(flight->task, answer, line, REASON, &value) && (reason = malloc(value.len)))
-        json_text(value, reason, value.len);
-    if (status->end == END_DONE && find_optional(flight->task, answer, line, RESULT, &value))
-        task_result(flight->task, value);
-    end_flight(flight, status->end, after_s, reason);
-    free(reason);
 }
 
 static bool is_blank(const char *line, size_t len)
@@ -381,27 +273,30 @@ static void let_go(struct member *member)
         child_end_soon(member->child);
 }
 
-/* Ends the task of a flight by an answer. wrong: why the line is no answer; NULL: it is one. */
-static void end_answered(struct member *member, struct flight *flight, const struct json_members *answer,
-                         struct span line, const char *wrong)
+/* Ends the task of a flight by an answer. wrong: why the line is none; NULL: it is one. */
+static void end_answered(struct member *member, struct flight *flight, const struct pipe_answer *answer,
+                         const char *wrong)
 {
-    const struct status *status = find_status(answer);
-    char reason[sizeof(struct error) + 32];
+    char text[sizeof(struct error) + 32], *reason = NULL;
+    enum task_end end = END_RETRY;
+    double after_s = -1;
 
     member->alone = false;
     if (wrong) {
-        complain(member, wrong, line.at, line.len);
-        snprintf(reason, sizeof reason, "its handler's answer is %s", wrong);
-        end_flight(flight, END_RETRY, -1, reason);
-    } else if (!status) {
-        complain(member, "no such status", line.at, line.len);
+        complain(member, wrong, answer->line);
+        snprintf(text, sizeof text, "its handler's answer is %s", wrong);
+        end_flight(flight, END_RETRY, -1, text);
+    } else if (!pipe_answer_end(answer, &end)) {
+        complain(member, "no such status", answer->line);
         end_flight(flight, END_RETRY, -1,
                    "its handler answered without a status of done, retry, dead, throttled");
     } else {
         member->answered = true;
         member->wrong = 0;
         runner_works(member->pipe->runner);
-        apply(flight, status, answer, line);
+        pipe_answer_take(answer, flight->task, end, &after_s, &reason);
+        end_flight(flight, end, after_s, reason);
+        free(reason);
     }
     let_go(member);
     hand_out(member->pipe);
@@ -410,34 +305,26 @@ static void end_answered(struct member *member, struct flight *flight, const str
 static void on_line(void *arg, const char *line, size_t len)
 {
     struct member *member = arg;
-    struct json_members answer;
     struct flight *flight;
+    struct pipe_answer answer;
     struct error e = {0};
     bool ambiguous = false;
-    struct json j;
-    const char *at;
 
     if (is_blank(line, len))
         return;
-    json_begin(&j, line, len);
-    j.lax = true;
-    at = json_space(&j, line);
-    if (at == j.end || *at != '{') {
-        complain(member, "not a JSON object", line, len);
+    if (!pipe_answer_read(&answer, (struct span){line, len}, &e)) {
+        complain(member, "not a JSON object", answer.line);
         return;
     }
-    at = json_members(&j, at, &answer);
-    if (!at || !json_end(&j, at))
-        json_error(&j, "not JSON", &e);
     flight = find_flight(member, &answer, &ambiguous);
     if (ambiguous)
         error_set(&e, WEIR_EINPUT,
                   "ambiguous: several jobs have that number as id; write it as it came, a string");
     if (flight)
-        end_answered(member, flight, &answer, (struct span){line, len}, e.status ? e.text : NULL);
+        end_answered(member, flight, &answer, e.status ? e.text : NULL);
     else
-        complain(member, e.status ? "not a JSON object" : "no job of that id waits for one", line, len);
-    json_members_free(&answer);
+        complain(member, e.status ? "not a JSON object" : "no job of that id waits for one", answer.line);
+    pipe_answer_free(&answer);
 }
 
 /* ---- The end of a child */
