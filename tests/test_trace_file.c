@@ -175,12 +175,13 @@ static void limit_files(rlim_t bytes)
 
 static void trace_some(struct trace *trace, int n)
 {
-    struct task task = {.limits = "a=gcra:1000000/1000000/1000000", .cost = 1};
-    struct job_view view = {.type = {"mail", 4}, .id = {"j1", 2}};
+    struct task task = {.limits = "a=gcra:1000000/1000000/1000000",
+                        .cost = 1,
+                        .view = {.type = {"mail", 4}, .id = {"j1", 2}}};
 
     for (int i = 0; i < n; i++) {
         task.slot_us = clock_wall_us();
-        trace_start(trace, &task, &view);
+        trace_start(trace, &task);
     }
     trace_flush(trace);
 }

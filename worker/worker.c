@@ -26,7 +26,7 @@ static void on_call(struct ev_loop *loop, ev_async *async, int events)
     worker_check_exit(w);
     if (atomic_exchange(&w->reload_asked, false) && w->reload && !w->common.stop.since_us)
         w->reload(w->reload_arg);
-    worker_check_stop(&((struct weir_worker *)async->data)->common);
+    worker_check_stop(&w->common);
 }
 
 /* ---- The tick */
@@ -90,6 +90,21 @@ static void stop_tick(struct weir_worker *w)
 
 static void on_check(struct ev_loop *loop, struct ev_watcher *watcher, int events);
 
+static void open_watchers(struct weir_worker *w)
+{
+    struct ending *ending = &w->common.ending;
+
+    ev_async_init(&ending->async, on_call);
+    ending->async.data = w;
+    ev_async_start(w->common.loop, &ending->async);
+    ev_init(&ending->check, on_check);
+    ev_set_priority(&ending->check, EV_MAXPRI);
+    ending->check.data = &w->common;
+    ev_async_init(&w->finished_async, on_finished);
+    w->finished_async.data = &w->common;
+    ev_async_start(w->common.loop, &w->finished_async);
+}
+
 struct weir_worker *weir_worker_new_sized(const struct weir_worker_options *options, size_t size)
 {
     static const struct weir_worker_options defaults;
@@ -110,10 +125,7 @@ struct weir_worker *weir_worker_new_sized(const struct weir_worker_options *opti
     options = options ? given_struct(&w->setup, __func__, options, size, &own, sizeof own) : &defaults;
     if (!options || options_read(&w->common.options, options, &w->setup) != 0)
         w->error = w->setup;
-    worker_open_ending(&w->common, w, on_call, on_check);
-    ev_async_init(&w->finished_async, on_finished);
-    w->finished_async.data = &w->common;
-    ev_async_start(w->common.loop, &w->finished_async);
+    open_watchers(w);
     return w;
 }
 

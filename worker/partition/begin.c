@@ -78,6 +78,6 @@ void begin_task_ended(struct task *task)
     struct partition *p = task->conditions->partition;
 
     if (p->conditions.trace && atomic_load(&task->begun_us))
-        trace_end(p->conditions.trace, task, &task->view);
+        trace_end(p->conditions.trace, task);
     pool_end(p->worker->pool, task);
 }

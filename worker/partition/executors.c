@@ -1,11 +1,6 @@
 /* The executors of the worker: what minds are told of them, and what minds have them do. */
 #include "worker/partition/inside.h"
 
-static bool rests(const struct worker *w)
-{
-    return w->resting == w->handlers->word_count;
-}
-
 static void look(struct partition *p, const struct pool_load *load)
 {
     const struct worker *w = p->worker;
@@ -20,7 +15,7 @@ static void look(struct partition *p, const struct pool_load *load)
         .oldest_us = load->oldest_us,
         .stopping = w->stop.since_us != 0,
         .quiet = atomic_load(&w->ending.quiet),
-        .rests = rests(w),
+        .rests = w->resting == w->handlers->word_count,
         .up = p->link && link_is_up(p->link), /* p->link is NULL once the loop has ended */
         .registered = p->session.registered,
         .awaited = p->awaited,

@@ -56,9 +56,9 @@ static void learn_anew(struct partition *p)
     ask(p);
 }
 
-static void write_again(struct partition *p);
+/* Writes the next page of known limits; where there is none, asks what there is now. Nothing is claimed before that is answered. */
+static void write_rest(struct partition *p);
 
-/* Hears that a page of known limits was written. Sends the next one, or asks what there is now; nothing is claimed before that is answered. */
 static void on_again(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
@@ -70,25 +70,11 @@ static void on_again(void *arg, const struct redisReply *reply)
         log_line(LOG_LEVEL_ERROR, "limits that Redis has lost cannot be written again: %s", e.text);
     if (*written)
         log_line(LOG_LEVEL_WARN, "limits that Redis had lost are written again: %s", written);
-    if (reply && rc == 0 && known_limits_has_more(&p->limits.known)) {
-        write_again(p);
-    } else if (reply) {
-        if (rc == 0)
-            known_limits_are_written(&p->limits.known);
+    if (rc != 0)
         learn_anew(p);
-    }
+    else if (reply)
+        write_rest(p);
     request_answered(p);
-}
-
-static void write_again(struct partition *p)
-{
-    char host[256] = "", by[400];
-    struct args a = {0};
-
-    gethostname(host, sizeof host - 1);
-    snprintf(by, sizeof by, "worker %s@%s", p->session.id, host);
-    rate_again_request(&a, p->prefix, -1, by, &p->limits.known);
-    request_send(p, &a, on_again);
 }
 
 void limits_are_old(struct partition *p)
@@ -107,13 +93,24 @@ bool limits_must_learn(const struct partition *p)
     return p->limits.newer || known_limits_asks_more(&p->limits.known);
 }
 
+static void write_rest(struct partition *p)
+{
+    char host[256] = "", by[400];
+    struct args a = {0};
+
+    if (!known_limits_has_more(&p->limits.known)) {
+        known_limits_are_written(&p->limits.known);
+        learn_anew(p);
+        return;
+    }
+    gethostname(host, sizeof host - 1);
+    snprintf(by, sizeof by, "worker %s@%s", p->session.id, host);
+    rate_again_request(&a, p->prefix, -1, by, &p->limits.known);
+    request_send(p, &a, on_again);
+}
+
 void limits_restore(struct partition *p)
 {
     known_limits_begin_again(&p->limits.known);
-    if (known_limits_has_more(&p->limits.known)) {
-        write_again(p);
-    } else {
-        known_limits_are_written(&p->limits.known);
-        learn_anew(p);
-    }
+    write_rest(p);
 }

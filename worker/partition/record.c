@@ -101,7 +101,7 @@ static void count_back(const struct task *task)
 
     counts_back(&p->recording.counts, type_of(p, task->handler), task->back, task->cost, task->counted);
     if (p->conditions.trace)
-        trace_back(p->conditions.trace, task, &task->view);
+        trace_back(p->conditions.trace, task);
 }
 
 void task_count_end(struct task *task)

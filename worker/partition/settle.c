@@ -155,29 +155,31 @@ static bool goes_with(const struct task *task, const struct task *first)
            span_is(task->batch, first->batch);
 }
 
-/* Counts the tasks from `first` on whose tokens follow one another; *behind: the task after them. */
-static size_t length_of_run(struct task *first, struct task **behind)
+/* Counts the tasks from `first` to `end` whose tokens follow one another; *behind: the task after them. */
+static size_t length_of_run(struct task *first, const struct task *end, struct task **behind)
 {
     struct task *last = first;
     size_t n = 1;
 
-    for (; last->next && goes_with(last->next, first) && settle_follows(last->next->token, last->token); n++)
+    for (;
+         last->next != end && goes_with(last->next, first) && settle_follows(last->next->token, last->token);
+         n++)
         last = last->next;
     *behind = last->next;
     return n;
 }
 
 /* Settles the done tasks of the type and batch of `first`, which is the first: runs by their first token. */
-static void settle_done_like(struct args *a, struct task *first)
+static void settle_done_like(struct args *a, struct task *first, const struct task *end)
 {
     struct task *task, *behind;
     size_t n, single = 0;
 
-    for (task = first; task; task = behind) {
+    for (task = first; task != end; task = behind) {
         behind = task->next;
         if (!goes_with(task, first))
             continue;
-        n = length_of_run(task, &behind);
+        n = length_of_run(task, end, &behind);
         if (n < RUN_LEAST) {
             single += n;
             continue;
@@ -188,7 +190,7 @@ static void settle_done_like(struct args *a, struct task *first)
     }
     if (single > 0)
         settle_done(a, first->handler->type, first->batch, single);
-    for (task = single > 0 ? first : NULL; task; task = task->next)
+    for (task = first; single > 0 && task != end; task = task->next)
         if (goes_with(task, first)) {
             settle_token(a, task->token);
             task->written = true;
@@ -355,19 +357,29 @@ static void on_settled_alone(void *arg, const struct redisReply *reply)
     request_answered(p);
 }
 
+/* Writes a settle of the tasks from `first` to `end`. */
+static void write_settle(struct partition *p, struct args *a, struct task *first, const struct task *end)
+{
+    struct task *task;
+
+    settle_request(a, p->prefix, -1, p->session.id);
+    for (task = first; task != end; task = task->next)
+        if (task_settles_up(task))
+            settle_cost(a, task->token, task->spent);
+    for (task = first; task != end; task = task->next)
+        if (is_plain(task) && !task->written)
+            settle_done_like(a, task, end);
+    for (task = first; task != end; task = task->next)
+        settle_one(a, task);
+    settle_all_failed(a, first, end);
+}
+
 static void settle_alone(struct partition *p, struct task *task)
 {
     struct args a = {0};
 
-    settle_request(&a, p->prefix, -1, p->session.id);
-    if (task_settles_up(task))
-        settle_cost(&a, task->token, task->spent);
-    if (is_plain(task)) {
-        settle_done(&a, task->handler->type, task->batch, 1);
-        settle_token(&a, task->token);
-    }
-    settle_one(&a, task);
-    settle_all_failed(&a, task, task->next);
+    task->written = false;
+    write_settle(p, &a, task, task->next);
     request_send_with(p, &a, on_settled_alone, task);
 }
 
@@ -451,27 +463,11 @@ static bool begin_settling(struct partition *p)
     return p->settling.sent.head != NULL;
 }
 
-static void write_settle(struct partition *p, struct args *a)
-{
-    struct task *task;
-
-    settle_request(a, p->prefix, -1, p->session.id);
-    for (task = p->settling.sent.head; task; task = task->next)
-        if (task_settles_up(task))
-            settle_cost(a, task->token, task->spent);
-    for (task = p->settling.sent.head; task; task = task->next)
-        if (is_plain(task) && !task->written)
-            settle_done_like(a, task);
-    for (task = p->settling.sent.head; task; task = task->next)
-        settle_one(a, task);
-    settle_all_failed(a, p->settling.sent.head, NULL);
-}
-
 bool settling_write(struct partition *p, struct args *a)
 {
     if (!begin_settling(p))
         return false;
-    write_settle(p, a);
+    write_settle(p, a, p->settling.sent.head, NULL);
     return true;
 }
 

@@ -2,20 +2,6 @@
 
 #include "worker/parts/shared.h"
 
-void worker_open_ending(struct worker *w, void *data,
-                        void (*on_call)(struct ev_loop *loop, ev_async *async, int events),
-                        void (*on_check)(struct ev_loop *loop, struct ev_watcher *watcher, int events))
-{
-    struct ending *ending = &w->ending;
-
-    ev_async_init(&ending->async, on_call);
-    ending->async.data = data;
-    ev_async_start(w->loop, &ending->async);
-    ev_init(&ending->check, on_check);
-    ev_set_priority(&ending->check, EV_MAXPRI);
-    ending->check.data = w;
-}
-
 void worker_quiet(struct worker *w, bool quiet)
 {
     atomic_store(&w->ending.quiet, quiet);

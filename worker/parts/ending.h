@@ -21,15 +21,11 @@ struct ending {
     struct error error;    /* why it ends, with the result of weir_worker_run; status 0: all is well */
 };
 
-/* Opens the watchers: async calls on_call with data, check calls on_check with w; both on the loop. */
-void worker_open_ending(struct worker *w, void *data,
-                        void (*on_call)(struct ev_loop *loop, ev_async *async, int events),
-                        void (*on_check)(struct ev_loop *loop, struct ev_watcher *watcher, int events));
 /* Claims no more jobs, or claims again; from any thread. */
 void worker_quiet(struct worker *w, bool quiet);
 /* Calls the loop, from any thread. */
 void worker_call_loop(struct worker *w);
-/* Has on_check called when the callback that runs returns: once, however often this is called. */
+/* Feeds check, which is called when the callback that runs returns: once, however often this is called. */
 void worker_check_soon(struct worker *w);
 /* Notes what weir_worker_run returns, and weir_worker_message. */
 void worker_fail(struct worker *w, const struct error *why);

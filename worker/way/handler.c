@@ -416,7 +416,7 @@ bool task_call(struct task *task)
         return false;
     }
     if (conditions->trace)
-        trace_start(conditions->trace, task, &task->view);
+        trace_start(conditions->trace, task);
     return true;
 }
 
@@ -479,7 +479,7 @@ void handler_run(struct task *task)
     task->handler->runner->way->run(task);
     current = NULL;
     if (task->conditions->trace && atomic_load(&task->begun_us))
-        trace_end(task->conditions->trace, task, &task->view);
+        trace_end(task->conditions->trace, task);
 }
 
 void handler_start(struct task *task)

@@ -179,8 +179,9 @@ struct trace *trace_open(const char *file, struct error *e)
     return t;
 }
 
-void trace_start(struct trace *t, const struct task *task, const struct job_view *view)
+void trace_start(struct trace *t, const struct task *task)
 {
+    const struct job_view *view = &task->view;
     char key[160] = "", cost[40] = "", slot[80] = "";
     int64_t start_us = clock_wall_us();
     size_t len = 0;
@@ -200,8 +201,9 @@ void trace_start(struct trace *t, const struct task *task, const struct job_view
              view->id.at, task->limits, t->by);
 }
 
-void trace_end(struct trace *t, const struct task *task, const struct job_view *view)
+void trace_end(struct trace *t, const struct task *task)
 {
+    const struct job_view *view = &task->view;
     int64_t end_us = clock_wall_us();
 
     if (task_settles_up(task))
@@ -215,8 +217,9 @@ void trace_end(struct trace *t, const struct task *task, const struct job_view *
                  (int)view->type.len, view->type.at, (int)view->id.len, view->id.at, t->by);
 }
 
-void trace_back(struct trace *t, const struct task *task, const struct job_view *view)
+void trace_back(struct trace *t, const struct task *task)
 {
+    const struct job_view *view = &task->view;
     static const char *const whys[] = {[BACK_NOT_BEGUN] = "not_begun",
                                        [BACK_LATE] = "late",
                                        [BACK_NO_HANDLER] = "no_handler",

@@ -29,11 +29,11 @@ struct trace;
 /* Opens file for appending. NULL and *e on failure. */
 struct trace *trace_open(const char *file, struct error *e);
 /* Notes that the handler is about to be called. */
-void trace_start(struct trace *trace, const struct task *task, const struct job_view *view);
+void trace_start(struct trace *trace, const struct task *task);
 /* Notes that the handler has returned. */
-void trace_end(struct trace *trace, const struct task *task, const struct job_view *view);
+void trace_end(struct trace *trace, const struct task *task);
 /* Notes that no handler was called: a job that had a slot gives it back. */
-void trace_back(struct trace *trace, const struct task *task, const struct job_view *view);
+void trace_back(struct trace *trace, const struct task *task);
 /* Notes that all leases were over at that time of clock_boot_us(). Without a trace, or at 0, nothing is written. */
 void trace_lapsed(struct trace *trace, int64_t boot_us);
 /* Writes what was collected, as far as that is possible now. */
