@@ -67,6 +67,16 @@ static size_t quoted(const char *value, size_t len, char piece[PIECE_SIZE])
     return 1;
 }
 
+/* Counts the first characters of a value that stand between quotes as they are, of ASCII. */
+static size_t plain_length(const char *value, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && value[n] >= ' ' && value[n] <= '~' && value[n] != '"' && value[n] != '\\')
+        n++;
+    return n;
+}
+
 /* Between quotes, as JSON has it; cut off with "..." where t ends before it. */
 static void put_quoted(struct text *t, const char *value, size_t len)
 {
@@ -75,25 +85,31 @@ static void put_quoted(struct text *t, const char *value, size_t len)
 
     puts_whole(t, "\"");
     while (len > 0) {
-        size_t taken = quoted(value, len, piece);
+        size_t plain = plain_length(value, len), taken = plain ? plain : quoted(value, len, piece);
+        size_t wide = plain ? plain : strlen(piece), room = t->most - t->len - closing;
 
-        if (strlen(piece) + closing > t->most - t->len) {
+        if (wide > room) {
+            put(t, value, plain ? room : 0);
             puts_whole(t, "...");
             break;
         }
-        puts_whole(t, piece);
+        put(t, plain ? value : piece, wide);
         value += taken;
         len -= taken;
     }
     puts_whole(t, "\"");
 }
 
+static bool is_bare(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("._:/@+,-", c));
+}
+
 static bool needs_quotes(const char *value, size_t len)
 {
-    static const char bare[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+,-";
-
     for (size_t i = 0; i < len; i++)
-        if (!value[i] || !strchr(bare, value[i]))
+        if (!is_bare(value[i]))
             return true;
     return len == 0;
 }
