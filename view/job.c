@@ -21,6 +21,7 @@ static const struct member failure_members[] = {MEMBER("at", TIME),
                                                 MEMBER("worker", INNER, .inner = name_members),
                                                 MEMBER("reason", WORD),
                                                 MEMBER("after", SPAN, .optional = true),
+                                                MEMBER("ran", SPAN, .optional = true),
                                                 {.name = NULL}};
 
 static const struct member members[] = {
@@ -112,15 +113,14 @@ static void time_job(json_t *job)
             came_us = answer_int(job, "enqueued_at");
     bool runs = strcmp(state, "running") == 0, kept = strcmp(state, "finished") == 0,
          dead = strcmp(state, "dead") == 0;
-    int64_t start_us = runs   ? since_us
-                       : kept ? answer_int(job, "started_at")
-                              : 0,
-            end_us = kept || dead ? since_us : now_us;
+    int64_t start_us = runs ? since_us : answer_int(job, "started_at"), end_us = runs ? now_us : since_us;
 
     time_failures(json_object_get(job, "failures"), came_us);
     if (start_us > 0 && start_us <= end_us) {
         set_span(job, "waited", waits_since(job, start_us), start_us);
         set_span(job, "ran", start_us, end_us);
+        if (dead)
+            set_span(json_array_get(json_object_get(job, "failures"), 0), "ran", start_us, end_us);
     }
     if (kept || dead)
         set_span(job, "took", came_us, end_us);

@@ -242,6 +242,7 @@ static const struct column gate_columns[] = {
 static const struct column failure_columns[] = {
     COLUMN("failed", "at", .show = SHOW_WHEN),
     COLUMN("after", "after", .show = SHOW_SPAN, .drop = 1),
+    COLUMN("ran", "ran", .show = SHOW_SPAN, .drop = 1),
     COLUMN("worker", "worker.name"),
     COLUMN("as", "reason", .rest = true, .tone = TONE_WARNING),
     {.heading = NULL},

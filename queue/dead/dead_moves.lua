@@ -25,7 +25,7 @@ function dead_moves.leave(jobs) take_out(jobs, 'revived') end
 
 -- The entry that begins anew. A body that looks like a head keeps one before it, or it would be signed as one.
 local function fresh(job)
-    local attrs = stamp.due((job.attrs:gsub(',e[^,]*', '')), now)
+    local attrs = stamp.due((job.attrs:gsub(',[ear]%d[^,]*', '')), now)
     local bare = attrs == '' and byte(job.body) ~= AT
     return bare and job.body or heads.write(0, 0, 0, job.body, attrs)
 end

@@ -5,13 +5,13 @@
 -- reply: JSON: {"now": "us", "bytes": that were read, "looked_at": jobs of this page, "next": [place, from, ...], "job": {...}}; "next" is
 --        not there when the job is found or all has been looked at; then "known": its id is remembered, so it was enqueued. job: times are "us"; what does not apply is not there:
 --        "state", "queue", "type", "key", "alone", "entry", "body_at": where the body begins in it, "attempts", "interrupted",
---        "failures": [{"at", "worker": {"name"}, "reason"}, ...]: attempts that failed, the last one first, so many as are kept; "throttled", "enqueued_at", "due_at": it waits, or waited, since then, where that is later, but for a scheduled one, "batch", "unique", "unique_until": "start" or "end", "failed_at", "failure", "cancelled_at": it was cancelled, and
+--        "failures": [{"at", "worker": {"name"}, "reason", "ran": us}, ...]: attempts that failed, the last one first, so many as are kept; "throttled", "enqueued_at", "due_at": it waits, or waited, since then, where that is later, but for a scheduled one, "batch", "unique", "unique_until": "start" or "end", "failed_at", "failure", "cancelled_at": it was cancelled, and
 --        nobody who can end it has met it; "queue_paused" (since -1: unknown), "batch_paused": as reasons.pause has them; "batch_cancelled_at"; and
 --        of waiting, parked, held, aside: "place", "of": of so many in "list"; held: waiting or parked, and no worker that looked can
 --        run its type
 --        of running: "worker": {"name", "host", "pid"}, "token", "since": its slot, "lease_until"
 --        of scheduled, retry: "start", "passed": how many that are due at the same time come before it, "header": of its record
---        of dead: "since", "reason"; of finished: "since", "started_at", "outcome", "worker": {"name"}, "result": one line of JSON
+--        of dead: "since", "started_at", "reason"; of finished: "since", "started_at", "outcome", "worker": {"name"}, "result": one line of JSON
 --
 -- writes: nothing
 -- uses: fired places sought

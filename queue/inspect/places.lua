@@ -414,8 +414,7 @@ local function look_at_ended(id)
     local entry = sub(text, behind) -- each copy of a large body takes as long as reading it
     if byte(entry) ~= AT then entry = heads.write(min(tonumber(attempts), WHOLE_MOST), 0, 0, entry) end
     if wants(entry, of_lane) then
-        local started = heads.attr(heads.attrs_of(entry), 'a')
-        meet('finished', of_lane, entry, {since = number(tonumber(at)), started_at = started and number(tonumber(started)) or nil, outcome = state, worker = {name = worker}, result = some(result)})
+        meet('finished', of_lane, entry, {since = number(tonumber(at)), outcome = state, worker = {name = worker}, result = some(result)})
     end
 end
 

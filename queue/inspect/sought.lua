@@ -21,14 +21,21 @@ local function failures_of(entry)
     end
     for _, failure in ipairs(heads.failures((heads.attrs_of(entry)))) do
         failure.at, failure.worker = us(min(failure.at, WHOLE_MOST)), failure.worker and {name = failure.worker}
+        failure.ran = failure.ran and us(min(failure.ran, WHOLE_MOST))
         rows[#rows + 1] = failure
     end
     return rows[1] and rows
 end
 
+-- When the last attempt of a job started that has ended.
+local function started_at(entry)
+    local at = (job.state == 'dead' or job.state == 'finished') and tonumber(heads.attr(heads.attrs_of(entry), 'a'))
+    return at and us(min(at, WHOLE_MOST)) or nil
+end
+
 local function meet(state, of_lane, entry, more)
     job = places.describe(state, of_lane, entry, more)
-    job.failures = failures_of(entry)
+    job.failures, job.started_at = failures_of(entry), started_at(entry)
     if job.start then job.passed = us(call('ZRANK', P .. 'later', job.item) - call('ZCOUNT', P .. 'later', '-inf', '(' .. job.score)) end
     job.entry, job.id, job.item, job.score = entry, nil, nil, nil
     return true

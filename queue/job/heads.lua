@@ -4,10 +4,11 @@
 --          | "@" stamp body    of a job that is new: what most entries are, at half the length. No digit of a stamp is a comma
 --   attrs  = any of: ",s" secret, first (see sign)  ",b" batch, that counts it
 --            ",u" key, locked until it ends    ",w" key, locked until it starts
---            ",e" us "@" worker ":" reason, escaped, of each failed attempt, one behind the other, the last one first; no worker: not known
+--            ",e" us "@" worker ":" reason, escaped, of each failed attempt, one behind the other, the last one first; no worker: not known. Behind it
+--            ",r" us, how long it ran, where that is known
 --            ",c" us, of a lease: it was cancelled
 --            ",t" when it was enqueued, ",d" since when it waits: see stamp
---            ",a" us, of a done job that is kept: when its last attempt started
+--            ",a" us, of a dead job, and a done one that is kept: when its last attempt started
 --            ",g" slot "." index, of the token under which it was taken from its lane last, and came back
 --            ",h" number, of a suspect: so many run together
 
@@ -86,36 +87,45 @@ local FAILURES_MOST, FAILURES_BYTES = 10, 1500 -- that are kept, and that a head
 -- Takes off the oldest failures, which stand last, so that there is room for one more.
 local function make_room(attrs)
     local _, kept = attrs:gsub(',e', '')
-    while kept > 0 and (kept >= FAILURES_MOST or #attrs > FAILURES_BYTES) do attrs, kept = attrs:gsub('^(.*),e[^,]*', '%1'), kept - 1 end
+    while kept > 0 and (kept >= FAILURES_MOST or #attrs > FAILURES_BYTES) do
+        local newer, other = match(attrs, '^(.*),e[^,]*(.*)$')
+        attrs, kept = newer .. other:gsub('^,r%d+', ''), kept - 1
+    end
     return attrs
 end
 
--- Returns attrs with a failure of this moment as the last one, cut in its middle; '': nothing is known of it but when and where.
-function heads.failed(attrs, reason, worker)
+-- Returns attrs with a failure of this moment as the last one, cut in its middle; '': nothing is known of it but when and where. ran: how long that
+-- attempt ran, us; nil: not known.
+function heads.failed(attrs, reason, worker, ran)
     local at = find(attrs, ',e', 1, true)
     if reason ~= last_reason then
         last_reason, last_escaped = reason, ends_of(reason):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
     end
-    local failure = ',e' .. us(now) .. '@' .. worker .. ':' .. last_escaped
+    local failure = ',e' .. us(now) .. '@' .. worker .. ':' .. last_escaped .. (ran and ',r' .. us(ran) or '')
     if not at then return attrs .. failure end
     attrs = make_room(attrs)
     return sub(attrs, 1, at - 1) .. failure .. sub(attrs, at)
 end
 
--- Returns the head of an entry after one attempt more, which failed for that reason; nil: attrs do not say so.
-function heads.attempted(entry, reason, worker)
+-- Returns the head of an entry after one attempt more, which ran so long (us; nil: not known) and failed for that reason; nil: it was the last one,
+-- and attrs say no more than when it started.
+function heads.attempted(entry, reason, worker, ran)
     local attempts, interrupted, throttled, _, attrs = heads.read(entry)
-    return heads.write(attempts + 1, interrupted, throttled, '', reason and heads.failed(attrs, reason, worker) or attrs)
+    attrs = reason and heads.failed(attrs, reason, worker, ran) or heads.started(attrs, ran)
+    return heads.write(attempts + 1, interrupted, throttled, '', attrs)
 end
+
+-- Returns attrs that say when an attempt started which ran so long until now, us; nil: that is not known.
+function heads.started(attrs, ran) return ran and attrs .. ',a' .. us(now - ran) or attrs end
 
 local function plain(hex) return char(tonumber(hex, 16)) end
 
--- Lists the failed attempts that are kept, the last one first: {at = us, worker = nil: not known, reason =}.
+-- Lists the failed attempts that are kept, the last one first: {at = us, worker =, reason =, ran = us} each; nil: not known.
 function heads.failures(attrs)
     local list = {}
-    for at, worker, reason in attrs:gmatch(',e(%d+)@?([%w_.-]*):([^,]*)') do
+    for at, worker, reason, behind in attrs:gmatch(',e(%d+)@?([%w_.-]*):([^,]*)()') do
         reason = reason ~= '' and reason:gsub('%%(%x%x)', plain) or nil
-        list[#list + 1] = {at = tonumber(at), worker = worker ~= '' and worker or nil, reason = reason}
+        list[#list + 1] = {at = tonumber(at), worker = worker ~= '' and worker or nil, reason = reason, ran = tonumber(match(attrs, '^,r(%d+)', behind))}
     end
     return list
 end

@@ -9,9 +9,11 @@
 --                                          before the lane alone:
 --             "retry" n reason             one more attempt used; they run again after delays, which follow, of n in all:
 --                 n delay_us               of so many, in their order
+--             "ran" us                     may stand before each of these three: so long ran those attempts
 --             "dead"  n reason             one more attempt used, the last one
 --             "wrong" n reason             the same; they were found wrong and have not started, and give their slots back as well
---         "finish" token keep_ms result    done: one with a unique lock, or that is to be remembered so long; one line of JSON, or ''
+--         "finish" token keep_ms result    done: one with a unique lock, or that is to be remembered so long; one line of JSON, or ''. "ran" us may
+--                                          stand before it
 --         "throttled" token delay_us ""    the provider said stop: its limits pause that long (-1: it gave no time), for its key
 --                                          where they are keyed; back to the head of its lane, no attempt used
 --         "back"  token unstarted ""       handed back to the head of its lane as it is; unstarted 1: it has not started, and gives
@@ -65,9 +67,8 @@ local function remember(job)
     local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
     local id, result = body.id(text), job.reason ~= '' and ' ' .. job.reason or ''
     if not is_name(id) then return nil end
-    local slot = lease.slot_of(job.token)
     local kept = format('done %s %s %d %s', us(now), job.worker, attempts + 1, job.lane) .. result .. '\n'
-        .. heads.write(attempts + 1, interrupted, throttled, text, slot > 0 and attrs .. ',a' .. us(slot) or attrs)
+        .. heads.write(attempts + 1, interrupted, throttled, text, heads.started(attrs, job.ran))
     if VIRTUAL then
         call_safe('SET', P .. 'finished:' .. id, kept)
     else
@@ -184,19 +185,20 @@ local function read_lane(name)
     return parts
 end
 
--- Reads one verb that is of no group; returns what is wrong with it.
-local function read_end(ARGV, i, leaving, costs)
+-- Reads one verb that is of no group, before which it says how long that ran ('': it does not); returns what is wrong with it.
+local function read_end(ARGV, i, ran, leaving, costs)
     local verb, token, n = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
     if not verbs[verb] then return 'settle: unknown verb ' .. tostring(verb) end
     local of_lane = i + 3 <= #ARGV and lease.lane_of(token)
     if not of_lane or not is_whole(n, verb == 'throttled' and -1 or 0) then
         return 'settle: ' .. verb .. ' needs a token, a number, a reason'
     end
+    if ran ~= '' and not is_whole(tonumber(ran)) then return 'settle: ran needs a number' end
     local parts = read_lane(of_lane)
     if not STAYS[verb] and parts.usual ~= of_lane then of_lane, parts = parts.usual, read_lane(parts.usual) end
     local list, slot = verb == 'cost' and costs or leaving, MAY_BE_UNSTARTED[verb] and n == 1 and lease.slot_of(token) or 0
     list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], [NUMBER[verb] or 'flag'] = n,
-                       lane = of_lane, queue = parts[1], type = parts[2], key = parts[3], reason = ARGV[i + 3],
+                       lane = of_lane, queue = parts[1], type = parts[2], key = parts[3], reason = ARGV[i + 3], ran = tonumber(ran),
                        unstarted = slot > 0 and slot or nil} -- its slot, which it gives back
 end
 
@@ -212,9 +214,10 @@ local function read_arguments(ARGV, done, leaving, costs)
             i = settle_failed.read(ARGV, i, #leaving)
             if not i then return 'settle: failed needs a number, tokens, and why they have: numbers, reasons, delays' end
         else
-            local wrong = read_end(ARGV, i, leaving, costs)
+            local at = ARGV[i] == 'ran' and i + 2 or i
+            local wrong = read_end(ARGV, at, at > i and ARGV[i + 1] or '', leaving, costs)
             if wrong then return wrong end
-            i = i + 4
+            i = at + 4
         end
     end
 end

@@ -18,7 +18,7 @@ local MOST = 4000 -- jobs that are announced at once
 local VERBS = {retry = {retries = true, counts = 'retry'}, dead = {counts = 'dead'}, wrong = {unstarted = true, counts = 'dead'}}
 
 -- What this call was told: all that it says, and parts: {first, last: where the tokens stand, behind = (so many other ends), groups =}. A group:
--- {first, last, is = (of VERBS), reason =, waits = (how many, and their delay, in turns), least = (delay), is_counted = (by a gate), head_end = (of a token), lane =, queue =, type =,
+-- {first, last, is = (of VERBS), reason =, ran = (how long, us; nil: not known), waits = (how many, and their delay, in turns), least = (delay), is_counted = (by a gate), head_end = (of a token), lane =, queue =, type =,
 -- key =}.
 local worker, active, words, parts
 
@@ -48,6 +48,9 @@ end
 -- Reads the group of which the first token stands at `first`, and what is said of it at ARGV[at]; nil: it is none. Who has failed was no accident of
 -- its worker: a suspect is none any more.
 local function read_group(ARGV, at, first, last)
+    local ran = ARGV[at] == 'ran' and tonumber(ARGV[at + 1]) or nil
+    if ran and not is_whole(ran) then return nil end
+    at = ran and at + 2 or at
     local is, n, reason, lane = VERBS[ARGV[at]], tonumber(ARGV[at + 1]), ARGV[at + 2], lease.lane_of(ARGV[first])
     if not (is and is_whole(n, 1) and first + n - 1 <= last and reason and lane) then return nil end
     local at_lane = find(ARGV[first], '/', 1, true)
@@ -55,7 +58,7 @@ local function read_group(ARGV, at, first, last)
     for i = first + 1, first + n - 1 do
         if not find(ARGV[i], behind, head_end + 1, true) then return nil end
     end
-    local group = {first = first, last = first + n - 1, is = is, reason = reason, is_counted = find(behind, '~', 1, true), head_end = head_end,
+    local group = {first = first, last = first + n - 1, is = is, reason = reason, ran = ran, is_counted = find(behind, '~', 1, true), head_end = head_end,
                    lane = lane_names.usual(lane)}
     group.queue, group.type, group.key = lane_names.parts(group.lane)
     group.waits = {n, 0}
@@ -89,7 +92,7 @@ local function meaning_of(entry, group)
     local retries, line = group.is.retries, '\n'
     if not retries then line = ' ' .. group.reason:gsub('%c', ' ') .. line end
     local is = {at = at, before = (at > 1 or byte(entry) ~= 64) and sub(entry, 1, at), -- "@": a head that cannot be read, of this entry alone
-                head = ' ' .. group.lane .. line .. heads.attempted(heads.fresh(heads.cleared(entry)), retries and group.reason or nil, worker),
+                head = ' ' .. group.lane .. line .. heads.attempted(heads.fresh(heads.cleared(entry)), retries and group.reason or nil, worker, group.ran),
                 cancelled = heads.attr(attrs, 'c') or retries and cancelled.batch_of(attrs),
                 batch = heads.attr(attrs, 'b'), lock = not retries and ends.lock_of(attrs)}
     is.is_odd = is.cancelled or is.batch or is.lock or group.is.unstarted or group.is_counted

@@ -78,6 +78,14 @@ void settle_failed(struct args *a, size_t n)
     args_add_int(a, (int64_t)n);
 }
 
+void settle_ran(struct args *a, int64_t ran_us)
+{
+    if (ran_us <= 0)
+        return;
+    args_add(a, "ran");
+    args_add_int(a, ran_us);
+}
+
 void settle_cause(struct args *a, enum settle_verb verb, bool unstarted, size_t n, const char *reason)
 {
     args_add(a, verb == SETTLE_RETRY ? "retry" : unstarted ? "wrong" : "dead");

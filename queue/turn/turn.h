@@ -147,6 +147,8 @@ enum settle_verb {
     SETTLE_CANCELLED,
     SETTLE_INTERRUPTED
 };
+/* Says before an end of FINISH, or a cause, how long these jobs ran; 0: nothing. */
+void settle_ran(struct args *a, int64_t ran_us);
 /* Adds an end other than RETRY and DEAD. number: the delay in us of THROTTLED; of FINISH (done, one by itself) how long to remember
  * it, in ms; of INTERRUPTED (its handler died) after how many times the job is dead; of BACK and CANCELLED 1: it has not started,
  * and gives its slots back; else 0. reason: of INTERRUPTED; may be NULL. */

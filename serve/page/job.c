@@ -42,6 +42,14 @@ static void put_worker_of(struct page *p, const json_t *failure)
         html(p->h, " in worker <bdi>%s</bdi>", json_text_of(worker, "name"));
 }
 
+static void put_lasted(struct page *p, const char *what, const json_t *failure, const char *member)
+{
+    if (!json_has(failure, member))
+        return;
+    html(p->h, "%r", what);
+    put_span(p, json_us(json_object_get(failure, member)));
+}
+
 static void put_times(struct page *p, const json_t *job, const char *member, const char *state,
                       const char *what)
 {
@@ -70,10 +78,8 @@ static void write_past(struct page *p, const json_t *job)
 
         put_event(p, "dead", "failed", json_object_get(failure, "at"));
         put_worker_of(p, failure);
-        if (json_has(failure, "after")) {
-            html(p->h, ", after ");
-            put_span(p, json_us(json_object_get(failure, "after")));
-        }
+        put_lasted(p, ", after ", failure, "after");
+        put_lasted(p, ", ran ", failure, "ran");
         put_reason(p, json_text_of(failure, "reason"));
     }
 }

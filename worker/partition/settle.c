@@ -24,6 +24,24 @@ static bool was_called(const struct task *task)
     return atomic_load(&task->begun_us) != 0;
 }
 
+/* How long its handler ran; 0: it was not called. */
+static int64_t ran_us(const struct task *task)
+{
+    int64_t begun_us = atomic_load(&task->begun_us);
+
+    return begun_us ? task->finished_us - begun_us : 0;
+}
+
+/* The same in two digits, so that those stay together which failed alike. */
+static int64_t about_ran_us(const struct task *task)
+{
+    int64_t us = ran_us(task), unit = MS;
+
+    while (us / unit >= 100)
+        unit *= 10;
+    return us <= 0 ? 0 : us < unit ? unit : us / unit * unit;
+}
+
 static int64_t delay_us(const struct task *task)
 {
     return (int64_t)(task->after_s * 1e6);
@@ -33,8 +51,10 @@ static void settle_one(struct args *a, const struct task *task)
 {
     switch (task->end) {
     case END_DONE:
-        if (!is_plain(task))
-            settle_end(a, SETTLE_FINISH, task->token, (task->handler->keep_us + MS - 1) / MS, task->result);
+        if (is_plain(task))
+            break;
+        settle_ran(a, task->handler->keep_us > 0 ? ran_us(task) : 0);
+        settle_end(a, SETTLE_FINISH, task->token, (task->handler->keep_us + MS - 1) / MS, task->result);
         break;
     case END_INTERRUPTED:
         settle_end(a, SETTLE_INTERRUPTED, task->token, INTERRUPTED_MOST, task->reason);
@@ -80,7 +100,7 @@ static int compare_spans(struct span a, struct span b)
     return order ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Compares why two failed tasks have failed, and their lanes. */
+/* Compares why two failed tasks have failed, their lanes, and about how long they ran. */
 static int compare_causes(const struct task *a, const struct task *b)
 {
     int order = (int)a->end - (int)b->end;
@@ -89,6 +109,8 @@ static int compare_causes(const struct task *a, const struct task *b)
         order = (int)was_called(a) - (int)was_called(b);
     if (order == 0)
         order = compare_spans(lane_of(a->token), lane_of(b->token));
+    if (order == 0)
+        order = (about_ran_us(a) > about_ran_us(b)) - (about_ran_us(a) < about_ran_us(b));
     return order ? order : strcmp(reason_of(a), reason_of(b));
 }
 
@@ -123,6 +145,7 @@ static size_t settle_alike(struct args *a, const struct task *const *failed, siz
 
     while (alike < n && compare_causes(failed[alike], first) == 0)
         alike++;
+    settle_ran(a, about_ran_us(first));
     settle_cause(a, first->end == END_RETRY ? SETTLE_RETRY : SETTLE_DEAD, !was_called(first), alike,
                  reason_of(first));
     if (first->end == END_RETRY)
