@@ -4,10 +4,12 @@
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 
+#include "core/number.h"
 #include "core/redis/redis.h"
 #include "tests/client.h"
 #include "tests/library.h"
 #include "tests/test.h"
+#include "throttle/cost.h"
 #include "throttle/gate.h"
 
 #define GATE PREFIX "gate:g#0"
@@ -26,6 +28,7 @@ static const char functions[] =
     "  if k > 0 then gate.take(g, s + later, k, cost) end\n"
     "  return k\n"
     "end\n"
+    "local function slots(g, c) return cost.part(c, not g.base.of_jobs and g.base.of or nil) end\n"
     "local verbs = {\n"
     "  look = function() return 0 end,\n"
     "  take = function(g, s, cost, most, later) return take(g, s, cost, most, later, gate.AHEAD) end,\n"
@@ -34,8 +37,8 @@ static const char functions[] =
     "    gate.remember(g)\n"
     "    return take(g, s, cost, most, later, gate.AHEAD)\n"
     "  end,\n"
-    "  give = function(g, _, cost, at) gate.give(g, at, cost) return 0 end,\n"
-    "  charge = function(g, _, cost) gate.charge(g, cost) return 0 end,\n"
+    "  give = function(g, _, c, at) gate.give(g, at, slots(g, c)) return 0 end,\n"
+    "  charge = function(g, _, c) gate.charge(g, slots(g, c)) return 0 end,\n"
     "  pause = function(g, _, _, at) gate.pause(g, at) return 0 end,\n"
     "  resume = function(g) gate.resume(g) return 0 end,\n"
     "  release = function() gate.release('g#0') return 0 end,\n"
@@ -43,15 +46,16 @@ static const char functions[] =
     "  hold = function(g, _, _, at, _, node, ticket) return gate.hold(g, node, ticket, at) and 1 or 0 end,\n"
     "}\n"
     "local function step(text)\n"
-    "  local at, rule, verb, cost, a, b, node, ticket = text:match('^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) "
+    "  local at, rule, verb, c, a, b, node, ticket = text:match('^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) "
     "(%S+) (%S+)$')\n"
     "  for i = 1, forgets_count do forgets[i]() end\n"
     "  forgets_count = 0\n"
-    "  now, cost, a, b, ticket = tonumber(at), tonumber(cost), tonumber(a), tonumber(b), tonumber(ticket)\n"
-    "  local g = gate.load('g#0', rules.read(rule)[1])\n"
+    "  now, a, b, ticket = tonumber(at), tonumber(a), tonumber(b), tonumber(ticket)\n"
+    "  c, rule = cost.parse(c) or tonumber(c), rules.read(rule)[1]\n"
+    "  local g = gate.load('g#0', type(c) == 'table' and rules.mixed(rule) or rule)\n"
     "  local held = gate.held_until(g, node, ticket)\n"
-    "  local s = gate.start(g, cost, node, ticket)\n"
-    "  local k = verbs[verb](g, s, cost, a, b, node, ticket)\n"
+    "  local s = gate.start(g, c, node, ticket)\n"
+    "  local k = verbs[verb](g, s, c, a, b, node, ticket)\n"
     "  local most, free, resets = gate.figures(g)\n"
     "  local answer = {number(s), us(k), number(resets), us(free), us(most), us(held)}\n"
     "  gate.save()\n"
@@ -93,6 +97,14 @@ static const char functions[] =
     "  local _, free = gate.figures(g)\n"
     "  return us(free)\n"
     "end)\n"
+    "script('costs', function(ARGV)\n"
+    "  local texts = {}\n"
+    "  for i = 2, #ARGV do\n"
+    "    local c = cost.parse(ARGV[i])\n"
+    "    texts[i - 1] = c and cost.text(c) or '-'\n"
+    "  end\n"
+    "  return texts\n"
+    "end)\n"
     "script('rules', function(ARGV)\n"
     "  local known = {}\n"
     "  for i = 2, #ARGV do known[i - 1] = rules.read(ARGV[i]) and 1 or 0 end\n"
@@ -126,6 +138,7 @@ static inline int setup(void **state)
         "throttle/algorithm/sliding_log.lua",
         "throttle/algorithm/sliding_window.lua",
         "throttle/algorithm/concurrency.lua",
+        "throttle/cost.lua",
         "throttle/rules.lua",
         "throttle/former.lua",
         "throttle/gate.lua",
@@ -167,10 +180,18 @@ struct answer {
     int64_t k, resets_us, remaining, burst, held_us;
 };
 
+/* Slots of a rule that counts tokens, or plain ones, of which some stand beside others. */
+static inline const char *cost_word(const struct step *s)
+{
+    if (strstr(s->rule, ",of=tokens"))
+        return textf("3,tokens:%" PRId64, s->cost);
+    return textf("%" PRId64 "%s", s->cost, s->cost % 4 == 2 && s->cost <= COST_MAX ? ",tokens:7" : "");
+}
+
 static inline void add_step(struct args *a, const struct step *s)
 {
-    args_add(a, textf("%" PRId64 " %s %s %" PRId64 " %" PRId64 " %" PRId64 " n/%d %" PRId64, s->now_us,
-                      s->rule, verb_names[s->verb], s->cost, s->a, s->b, s->node, s->ticket));
+    args_add(a, textf("%" PRId64 " %s %s %s %" PRId64 " %" PRId64 " n/%d %" PRId64, s->now_us, s->rule,
+                      verb_names[s->verb], cost_word(s), s->a, s->b, s->node, s->ticket));
 }
 
 static inline int64_t read_time(const char *word)

@@ -31,6 +31,8 @@ static struct rule random_valid_rule(uint64_t *random, char stored[RULE_TEXT_SIZ
 {
     struct rule r = random_any_rule(random), read;
 
+    if (r.algorithm != ALGORITHM_CONCURRENCY && !r.of_jobs && random_in(random, 0, 2) == 0)
+        strcpy(r.of, "tokens");
     rule_write(&r, stored);
     fail_if(rule_read(stored, &read, &error) < 0, "WEIR_SEED=%" PRIu64 ": %s", seed, error.text);
     return read;
@@ -87,7 +89,7 @@ static bool follow(struct gate *g, struct kept *k, struct step *s, struct answer
     case FAR:
         if (answer->start_us <= s->now_us + (s->verb == FAR ? GATE_AHEAD_MOST_US : AHEAD_US))
             answer->k = gate_count(g, answer->start_us + s->b, s->a, s->cost);
-        if (answer->k == 0)
+        if (answer->k == 0 || s->cost == 0)
             return false;
         assert_int_equal(gate_take(g, answer->start_us + s->b, answer->k, s->cost), 0);
         k->holder = -1;
@@ -144,7 +146,7 @@ static struct foreseen foresee(struct kept *k, const struct rule *rule, struct s
     if (g.factor && !g.base.of_jobs && s->cost > g.rule.burst &&
         f.answer.start_us <= s->now_us + GATE_AHEAD_MOST_US)
         f.answer.start_us = s->now_us + GATE_AHEAD_MOST_US + 1;
-    if (f.answer.held_us > f.answer.start_us)
+    if (s->cost > 0 && f.answer.held_us > f.answer.start_us)
         f.answer.start_us = f.answer.held_us;
     if (follow(&g, k, s, &f.answer))
         touched = true;
@@ -213,10 +215,14 @@ static struct step random_step(const struct rule *rule, const char *stored, int6
         s.b = random_in(random, 0, 2) ? 0 : random_in(random, 0, 2);
     if (s.verb == GIVE)
         s.a = random_in(random, 0, 3) ? taken_us[random_in(random, 0, TAKEN - 1)] : now_us;
+    if (takes(s.verb) && *rule->of && random_in(random, 0, 7) == 0)
+        s.cost = 0;
     if (far && (s.verb == CHARGE || s.verb == THROTTLED))
         s.verb = LOOK;
     if (s.verb == CHARGE)
         s.cost = random_magnitude(random, 2 * rule->burst);
+    if (*rule->of)
+        s.cost = min_i64(s.cost, COST_MAX);
     if (s.verb == PAUSE || s.verb == HOLD)
         s.a = now_us + random_magnitude(random, 1000000);
     return s;
@@ -352,6 +358,80 @@ TEST_WITH(test_random_sequences_equal_the_gates_in_c, client_flush, NULL)
 
     for (int i = 0; i < 2000; i++)
         run_sequence(&random, i);
+}
+
+/* ---- Costs */
+
+static const char *random_cost(uint64_t *random)
+{
+    static const char *const words[] = {
+        "3",          "0",       "1",      ",",     ":",          "tokens:900", "tokens", "images:2", "a_9:0",
+        "1000000000", "plain:2", "jobs:1", "z:007", "1000000001", "A:1",        "-1",     "b:1",      "c:1"};
+    char text[128] = "";
+    size_t len = 0;
+
+    for (int64_t n = random_in(random, 1, 4); n > 0; n--)
+        len +=
+            (size_t)snprintf(text + len, sizeof text - len, "%s%s", len && random_in(random, 0, 5) ? "," : "",
+                             words[random_in(random, 0, COUNT(words) - 1)]);
+    return textf("%s", text);
+}
+
+TEST_WITH(test_costs_are_read_as_in_c, client_flush, NULL)
+{
+    static const char *const texts[] = {"3",
+                                        "tokens:900",
+                                        "3,images:2,tokens:0",
+                                        "a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1",
+                                        "a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1",
+                                        "a23456789012345678901234567890ab:1",
+                                        "a23456789012345678901234567890abc:1"};
+    uint64_t random = random_seed();
+    struct args a = {0};
+    const char *asked[400];
+    char text[COST_TEXT_SIZE];
+    redisReply *reply;
+    int valid = 0;
+
+    library_begin(&a, "costs", PREFIX, BEGIN_US);
+    for (size_t i = 0; i < COUNT(asked); i++) {
+        asked[i] = i < COUNT(texts) ? texts[i] : random_cost(&random);
+        args_add(&a, asked[i]);
+    }
+    reply = ask(&a);
+    for (size_t i = 0; i < COUNT(asked); i++) {
+        struct job_cost cost;
+        bool read = cost_parse(asked[i], &cost);
+
+        cost_write(&cost, text);
+        fail_if(strcmp(read ? text : "-", reply->element[i]->str) != 0 ||
+                    (read && strcmp(text, asked[i]) != 0),
+                "%s: %s in Lua, %s in C", asked[i], reply->element[i]->str, read ? text : "-");
+        valid += read;
+    }
+    fail_if(valid < 20, "%d of them are costs", valid);
+    freeReplyObject(reply);
+}
+
+TEST(test_what_a_job_says_counts_before_its_type)
+{
+    struct rule plain = {.algorithm = ALGORITHM_GCRA}, jobs = plain, tokens = plain, images = plain,
+                flight = {.algorithm = ALGORITHM_CONCURRENCY};
+    struct job_cost said = cost_of(COST_UNSAID), of_type = said, images_of = said;
+
+    jobs.of_jobs = true;
+    strcpy(tokens.of, "tokens");
+    strcpy(images.of, "images");
+    assert_true(cost_say(&said, "tokens", 6, 1) && cost_say(&of_type, "tokens", 6, 800) &&
+                cost_say(&of_type, "plain", 5, 3));
+    assert_false(cost_say(&said, "tokens", 6, 2) || cost_say(&of_type, "plain", 5, 3) ||
+                 cost_say(&said, "jobs", 4, 1) || cost_say(&images_of, "plain", 5, 0) ||
+                 cost_say(&said, "images", 6, COST_MAX + 1));
+    assert_int_equal(cost_at(&tokens, &said, &of_type), 1);
+    assert_int_equal(cost_at(&plain, &said, &of_type), 3);
+    assert_int_equal(cost_at(&images, &said, &of_type), 1);
+    assert_int_equal(cost_at(&jobs, &said, &of_type), 1);
+    assert_int_equal(cost_at(&flight, &said, &of_type), 1);
 }
 
 /* ---- Long runs */

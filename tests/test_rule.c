@@ -81,6 +81,10 @@ static const struct {
           .by = "key", .adapt_low = 500, .adapt_high = 1000),
      "60/1mo,algorithm=fixed-window,zone=UTC,of=jobs,by=key,adapt=0.5..1", 180,
      "fixed-window:60/2592000000000/0/86400,zone=UTC,of=jobs,by=key,adapt=500..1000"},
+    {"100000/1m,of=tokens", RULE(GCRA, 100000, 60000000, 100000, .of = "tokens"), NULL, 199999,
+     "gcra:100000/60000000/100000,of=tokens"},
+    {"9/1s,of=in_2,by=key", RULE(GCRA, 9, 1000000, 9, .of = "in_2", .by = "key"), NULL, 17,
+     "gcra:9/1000000/9,of=in_2,by=key"},
     {"concurrency=5", RULE(CONCURRENCY, 5, 0, 5), NULL, 5, "concurrency:5"},
     {"concurrency=1,by=key", RULE(CONCURRENCY, 1, 0, 1, .by = "key"), NULL, 1, "concurrency:1,by=key"},
 };
@@ -173,12 +177,14 @@ static const struct {
     {"10/s,adapt=0.5..1.1", "0 < LOW < HIGH <= 1"},
     {"concurrency= | concurrency=0 | concurrency=-1", "concurrency must be 1 to"},
     {"concurrency=1000000001", "concurrency must be 1 to"},
-    {"10/s,of= | 10/s,of=tokens | 10/s,of=job | 10/s,of=jobs2,by=key",
-     "a rule counts what a job costs, or jobs; write of=jobs"},
+    {"10/s,of= | 10/s,of=plain | 10/s,of=Tokens | 10/s,of=2k | 10/s,of=in-put | 10/s,of=_x,by=key",
+     "wants jobs, or what jobs name in their cost, [a-z0-9_]; write of=jobs or of=tokens"},
+    {"10/s,of=a23456789012345678901234567890123", "wants jobs, or what jobs name"},
     {"10/s,of=jobs,by=key,of=jobs", "of= is there twice"},
-    {"10/s,of", "of= wants a word; write of=jobs"},
+    {"10/s,of", "of= wants a word; write of=jobs or of=tokens"},
     {"of=jobs", "of= belongs to the rule before it"},
-    {"concurrency=5,of=jobs | concurrency=5,by=key,of=jobs", "concurrency counts jobs, whatever they cost"},
+    {"concurrency=5,of=jobs | concurrency=5,of=tokens | concurrency=5,by=key,of=jobs",
+     "concurrency counts jobs, whatever they cost"},
     {"concurrency=5,burst=1 | concurrency=5,adapt=0.5..1", "only takes by="},
 };
 
@@ -233,8 +239,10 @@ TEST(test_the_stored_form_is_one_text_for_one_rule)
         "sliding-log:10/1000000/10 | sliding-window:10/1000000/10 | concurrency:0 | concurrency:5/1",
         "concurrency:5,adapt=500..1000 | gcra:1/1/1,by= | gcra:1/1/1,by=a..b",
         "gcra:1/1/1,adapt=500..1001 | gcra:1/1/1,adapt=0..1000 | gcra:1/1/1,adapt=500..500",
-        "gcra:1/1/1,of= | gcra:1/1/1,of=job | gcra:1/1/1,by=key,of=jobs | gcra:1/1/1,of=jobs,of=jobs",
-        "concurrency:5,of=jobs | gcra:1/1/1,of=jobs2 | fixed-window:10/86400000000/0/86400,of=jobs,zone=UTC",
+        "gcra:1/1/1,of= | gcra:1/1/1,of=plain | gcra:1/1/1,of=a-b | gcra:1/1/1,by=key,of=jobs | "
+        "gcra:1/1/1,of=jobs,of=jobs",
+        "concurrency:5,of=jobs | concurrency:5,of=tokens | gcra:1/1/1,of=2 | "
+        "fixed-window:10/86400000000/0/86400,of=jobs,zone=UTC",
         "gcra:1/1/1,adapt=0500..1000 | gcra:1/1/1,adapt=500..1000,by=key",
     };
     struct rule r;

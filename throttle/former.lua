@@ -8,7 +8,7 @@
 --   former.add(formers, f)            of too many two become one
 --   former.keep_under(g)              has one of the rule in whose place that of the gate holds, and of no other one that is to stay
 --   former.note(g, s, k, cost)        k jobs of that cost start at s
---   former.charge(g, slots)           slots are charged now
+--   former.charge(g, slots, under)    slots are charged now; under: so many of what the rule counts in whose place that of the gate holds
 --   former.back(g, us)                the clock stepped back
 --   former.forget(g)                  those that need not be known any more
 --   former.ends(g)                    until when anything is known of them
@@ -26,7 +26,7 @@
 --
 -- A rule of a key (key_rules.lua) holds in place of another, rule.under. That one has a former state as long, though nothing was in use: so at the end
 -- it is as if it had held all the time, whenever that is found out.
--- uses: exact rules
+-- uses: cost exact rules
 
 local former = {}
 
@@ -151,19 +151,22 @@ function former.back(g, us)
     end
 end
 
+local function slots_of(rule, c) return rule.of_jobs and 1 or cost.part(c, rule.of) end
+
 -- Notes k starts in the former states. That of the rule in whose place this one holds counts by what that counts.
-function former.note(g, s, k, cost)
+function former.note(g, s, k, c)
     local under = g.base.under
-    local slots = g.base.of_jobs and k or k * cost
+    local slots = k * slots_of(g.base, c)
     for _, f in ipairs(g.former) do
-        f.rule.algorithm.note(f, s, under and f.till == STAYS and (under.of_jobs and k or k * cost) or slots)
+        f.rule.algorithm.note(f, s, under and f.till == STAYS and k * slots_of(under, c) or slots)
     end
 end
 
 -- Notes slots that are charged now. A rule of jobs in whose place this one holds has noted its one when the job started.
-function former.charge(g, slots)
+function former.charge(g, slots, under)
     for _, f in ipairs(g.former) do
-        if f.till < STAYS or not g.base.under.of_jobs then f.rule.algorithm.note(f, now, slots) end
+        local n = f.till < STAYS and slots or g.base.under.of_jobs and 0 or under
+        if n > 0 then f.rule.algorithm.note(f, now, n) end
     end
 end
 

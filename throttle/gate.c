@@ -23,7 +23,9 @@ static const struct algorithm_ops *ops_of(const struct gate *g)
 /* Returns the slots that a job of that cost takes. */
 static int64_t slots_of(const struct gate *g, int64_t cost)
 {
-    return g->base.algorithm == ALGORITHM_CONCURRENCY || g->base.of_jobs ? 1 : cost;
+    if (g->base.algorithm == ALGORITHM_CONCURRENCY || g->base.of_jobs)
+        return 1;
+    return g->counts_named ? g->named : cost;
 }
 
 static struct rule scaled(const struct rule *base, int thousandths)
@@ -127,6 +129,12 @@ int gate_copy(struct gate *copy, const struct gate *g)
     return status;
 }
 
+void gate_price(struct gate *g, const struct job_cost *said, const struct job_cost *of_type)
+{
+    g->counts_named = *g->base.of != '\0';
+    g->named = g->counts_named ? cost_at(&g->base, said, of_type) : 0;
+}
+
 /* ---- Starting */
 
 bool gate_fits(const struct gate *g, int64_t cost)
@@ -157,6 +165,8 @@ int64_t gate_start(const struct gate *g, int64_t now_us, int64_t cost)
 
     if (slots > g->rule.burst)
         return grown(g, now_us, cost);
+    if (slots == 0)
+        return not_paused(g, now_us);
     return ops_of(g)->start(g, not_paused(g, now_us), slots);
 }
 
@@ -166,16 +176,20 @@ int64_t gate_nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t 
 
     if (slots > g->rule.burst)
         return grown(g, now_us, cost);
+    if (slots == 0)
+        return not_paused(g, now_us);
     return ops_of(g)->nth_start(g, not_paused(g, now_us), n, slots);
 }
 
 int64_t gate_count(const struct gate *g, int64_t s_us, int64_t most_jobs, int64_t cost)
 {
-    int64_t jobs;
+    int64_t jobs, slots = slots_of(g, cost);
 
     if (s_us < g->pause_until_us)
         return 0;
-    jobs = (g->rule.burst - ops_of(g)->used(g, s_us)) / slots_of(g, cost);
+    if (slots == 0)
+        return most_jobs;
+    jobs = (g->rule.burst - ops_of(g)->used(g, s_us)) / slots;
     return max_i64(0, min_i64(jobs, most_jobs));
 }
 
@@ -189,11 +203,14 @@ static int note(struct gate *g, int64_t s_us, int64_t slots)
 
 int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost)
 {
-    if (k == 0)
+    int64_t slots = slots_of(g, cost);
+
+    if (k == 0 || slots == 0)
         return 0;
-    if (ops_of(g)->take(g, s_us, k * slots_of(g, cost)) < 0)
+    if (ops_of(g)->take(g, s_us, k * slots) < 0)
         return WEIR_EINTERNAL;
-    return note(g, s_us, g->base.of_jobs ? k : k * min_i64(cost, SLOTS_MOST));
+    slots = g->base.algorithm == ALGORITHM_CONCURRENCY ? cost : slots_of(g, cost);
+    return note(g, s_us, k * min_i64(slots, SLOTS_MOST));
 }
 
 void gate_remember(struct gate *g, int64_t now_us)
@@ -295,6 +312,7 @@ static struct rule bare(const struct rule *rule)
     memset(r.zone_name, 0, sizeof r.zone_name);
     r.adapt_low = r.adapt_high = 0;
     r.of_jobs = false;
+    memset(r.of, 0, sizeof r.of);
     return r;
 }
 
@@ -546,7 +564,7 @@ static int load_former(struct gate *g, char *text)
     struct gate *f;
 
     if (!text || g->former_count == GATE_FORMER || rule_read(rule, &read, &ignored) < 0 || *read.by ||
-        read.of_jobs || read.adapt_high || in_flight(&read))
+        read.of_jobs || *read.of || read.adapt_high || in_flight(&read))
         return WEIR_EINPUT;
     if (!make_room(g))
         return WEIR_EINTERNAL;
@@ -592,8 +610,8 @@ static bool read_state(char *text, struct state *state)
     if (strcmp(adapted, "-") != 0 && !read_numbers(adapted, ',', &state->factor, &state->since_us))
         return false;
     return state->factor <= WHOLE_RATE && rule_read(rule, &state->rule, &ignored) == 0 && !*state->rule.by &&
-           !state->rule.of_jobs && !state->rule.adapt_high && read_in_flight(text, &state->in_flight) &&
-           read_former(text, &state->former);
+           !state->rule.of_jobs && !*state->rule.of && !state->rule.adapt_high &&
+           read_in_flight(text, &state->in_flight) && read_former(text, &state->former);
 }
 
 static int apply(struct gate *g, const struct state *state, int64_t now_us)

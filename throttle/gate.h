@@ -5,6 +5,7 @@
  * never go back: after a take at s, gate_start answers s or later. */
 #pragma once
 
+#include "throttle/cost.h"
 #include "throttle/rule.h"
 
 /* Makes a gate that was never used. Freed with gate_free. */
@@ -13,7 +14,13 @@ void gate_free(struct gate *g);
 /* *Makes a copy, a gate of its own. WEIR_EINTERNAL: out of memory; then there is nothing to free. */
 WEIR_CHECKED int gate_copy(struct gate *copy, const struct gate *g);
 
-/* True when a job of that cost could ever start. */
+/* Lets each job take of a gate whose rule counts slots by name what it says, else its type, whatever cost is asked of the functions below; of other
+ * gates it changes nothing. */
+void gate_price(struct gate *g, const struct job_cost *said, const struct job_cost *of_type);
+
+/* Costs are slots of what the rule counts (cost_at); a job of 0 does not ask the gate, but for a pause.
+ *
+ * True when a job of that cost could ever start. */
 bool gate_fits(const struct gate *g, int64_t cost);
 /* Returns the earliest time from now_us on at which a job of that cost may start. GATE_NEVER: the cost is more than the gate can hold, or
  * it counts what is in flight and is full. */

@@ -4,7 +4,7 @@
 --   gate.load_safe(name, rule)                  nil when the key is of a wrong kind, where load fails
 --   gate.start(g, cost[, node, ticket])         when a job of that cost may start, not before now; huge: the cost
 --                                               does not fit, or (concurrency) not before another job ends
---   gate.needs(g, cost)                         how many slots such a job takes
+--   gate.needs(g, cost)                         how many slots such a job takes; of 0 it is not asked
 --   gate.fits(g, cost)                          could it ever?
 --   gate.misfit(list, n, cost)                  the smallest burst of those that it never fits; nil: it fits all
 --   gate.count(g, s, most, cost)                how many of most jobs may start at s
@@ -14,7 +14,8 @@
 --   gate.use_slots(n)                           so many start of those that gate.slots has just allowed
 --   gate.remember(g)                            before a take: jobs may give back what they take from now on
 --   gate.give(g, s, slots)                      a job that was granted at s needed so many slots less
---   gate.charge(g, slots)                       or more: they are taken though the gate may be full
+--   gate.charge(g, slots[, under])              or more: they are taken though the gate may be full; under: so many of what the rule counts in whose place
+--                                               that of the gate holds
 --   gate.release(name)                          concurrency, whatever the rule is now: one job in flight fewer
 --   gate.recount(name, rule, n)                 the same: so many are, whatever it counted
 --   gate.pause(g, until_us), gate.resume(g)     nothing starts until then
@@ -278,7 +279,7 @@ function gate.load(name, rule)
         local key = P .. 'gate:' .. name
         return make(name, key, rule, call('GET', key))
     end
-    if g.base ~= rule then
+    if g.base ~= rule and g.base ~= rule.mixed then
         if g.pending then settle() end
         set_base(g, rule)
     end
@@ -295,12 +296,9 @@ end
 
 -- ---- Starting
 
-function gate.needs(g, cost) return (g.base.of_jobs or g.base.in_flight) and 1 or cost end
+function gate.needs(g, c) return rules.slots(g.base, c) end
 
-function gate.fits(g, cost)
-    local whole = g.base
-    return gate.needs(g, cost) <= (whole.adapt_low and rules.scaled(whole, whole.adapt_high) or whole).burst
-end
+function gate.fits(g, c) return rules.fits(g.base, c) end
 
 -- Returns when a rate that was halved has grown again.
 local function grown(g)
@@ -319,7 +317,7 @@ function gate.start(g, cost, node, ticket)
     local s = g.algorithm.start(g, cost)
     if s == huge and g.factor and gate.fits(g, cost) then s = max(grown(g), now + gate.AHEAD_MOST + 1) end
     if g.pause and g.pause > s then s = g.pause end
-    if g.hold_ticket then s = max(s, gate.held_until(g, node, ticket)) end
+    if g.hold_ticket and gate.needs(g, cost) > 0 then s = max(s, gate.held_until(g, node, ticket)) end
     return s
 end
 
@@ -329,22 +327,23 @@ function gate.count(g, s, most, cost)
 end
 
 -- Takes k slots from s on. A gate whose state could not be read is written from now on, so that what is granted is saved.
-function gate.take(g, s, k, cost)
+function gate.take(g, s, k, c)
     if g.pending then settle() end
-    g.algorithm.take(g, s, k, cost)
-    if g.former then former.note(g, s, k, cost) end
+    if g.base.of and gate.needs(g, c) == 0 then return end
+    g.algorithm.take(g, s, k, c)
+    if g.former then former.note(g, s, k, c) end
     if g.stays then g.stays = false end
     if g.hold_ticket then g.hold_ticket = nil end
     g.changed = true
 end
 
-function gate.take_next(g, cost, till)
+function gate.take_next(g, c, till)
     if g.pending then settle() end
-    local s = g.algorithm.start(g, cost)
+    local s = g.algorithm.start(g, c)
     if g.pause and g.pause > s then s = g.pause end
     if s > till then return nil end
-    g.algorithm.take(g, s, 1, cost)
-    if g.former then former.note(g, s, 1, cost) end
+    g.algorithm.take(g, s, 1, c)
+    if g.former then former.note(g, s, 1, c) end
     return s
 end
 
@@ -395,10 +394,10 @@ function gate.give(g, s, slots)
     g.changed = true
 end
 
-function gate.charge(g, slots)
+function gate.charge(g, slots, under)
     if g.pending then settle() end
     g.algorithm.charge(g, slots)
-    if g.former then former.charge(g, slots) end
+    if g.former then former.charge(g, slots, under or slots) end
     g.changed = true
 end
 

@@ -10,6 +10,7 @@
 #include "core/likely.h"
 #include "throttle/algorithm/algorithms.h"
 #include "throttle/algorithm/calendar.h"
+#include "throttle/cost.h"
 #include "throttle/zone_rule.h"
 
 #define COUNT_MAX 1000000000 /* of count and burst: below 2^30 */
@@ -254,15 +255,29 @@ static bool read_adapt(struct reading *r)
     return true;
 }
 
+/* Reads "jobs" or the name of a part of the cost. */
+static bool keep_of(struct reading *r)
+{
+    size_t len = strcspn(r->at, ",");
+
+    r->rule->of_jobs = len == strlen("jobs") && strncmp(r->at, "jobs", len) == 0;
+    if (!r->rule->of_jobs && !cost_is_name(r->at, len))
+        return false;
+    if (!r->rule->of_jobs)
+        memcpy(r->rule->of, r->at, len);
+    r->at += len;
+    return true;
+}
+
 static bool read_of(struct reading *r)
 {
     size_t len = strcspn(r->at, ",");
 
-    if (len != strlen("jobs") || strncmp(r->at, "jobs", len) != 0)
-        return wrong(r, "of=%.*s: a rule counts what a job costs, or jobs; write of=jobs or leave of= out",
-                     (int)(len > 40 ? 40 : len), r->at);
-    r->at += len;
-    return r->rule->of_jobs = true;
+    return keep_of(r) ? true
+                      : wrong(r,
+                              "of=%.*s: wants jobs, or what jobs name in their cost, [a-z0-9_]; write "
+                              "of=jobs or of=tokens",
+                              (int)(len > 40 ? 40 : len), r->at);
 }
 
 enum { BURST, ALGORITHM, OFFSET, ZONE, OF, BY, ADAPT, OPTIONS };
@@ -275,7 +290,7 @@ static const struct option {
     [ALGORITHM] = {"algorithm=", read_algorithm, "a name; write algorithm=token-bucket"},
     [OFFSET] = {"offset=", read_offset, "a duration; write offset=6h"},
     [ZONE] = {"zone=", read_zone, "a time zone; write zone=Europe/Berlin"},
-    [OF] = {"of=", read_of, "a word; write of=jobs"},
+    [OF] = {"of=", read_of, "a word; write of=jobs or of=tokens"},
     [BY] = {"by=", read_by, "key, or a path of names; write by=key or by=args.customer"},
     [ADAPT] = {"adapt=", read_adapt, "LOW..HIGH, parts of the rate; write adapt=0.5..1"},
 };
@@ -544,8 +559,8 @@ void rule_format(const struct rule *rule, char out[RULE_TEXT_SIZE])
         add(out, "concurrency=%" PRId64, rule->count);
     else
         format_rate(rule, out);
-    if (rule->of_jobs)
-        add(out, ",of=jobs");
+    if (rule->of_jobs || *rule->of)
+        add(out, ",of=%s", rule->of_jobs ? "jobs" : rule->of);
     if (*rule->by)
         add(out, ",by=%s", rule->by);
     if (rule->adapt_high) {
@@ -576,8 +591,8 @@ void rule_write(const struct rule *rule, char out[RULE_TEXT_SIZE])
         zone_rule_write(&rule->zone, zone, sizeof zone);
         add(out, "/%s%s%s", zone, *rule->zone_name ? ",zone=" : "", rule->zone_name);
     }
-    if (rule->of_jobs)
-        add(out, ",of=jobs");
+    if (rule->of_jobs || *rule->of)
+        add(out, ",of=%s", rule->of_jobs ? "jobs" : rule->of);
     if (*rule->by)
         add(out, ",by=%s", rule->by);
     if (rule->adapt_high)
@@ -652,7 +667,7 @@ static bool skip(struct reading *r, const char *word)
 
 static bool stored_of(struct reading *r)
 {
-    return r->rule->of_jobs = r->rule->algorithm != ALGORITHM_CONCURRENCY;
+    return r->rule->algorithm != ALGORITHM_CONCURRENCY && keep_of(r);
 }
 
 static bool read_stored(struct reading *r)
@@ -665,7 +680,7 @@ static bool read_stored(struct reading *r)
         return false;
     r->at += len + 1;
     return stored_rate(r) && (!skip(r, ",zone=") || stored_zone_name(r)) &&
-           (!skip(r, ",of=jobs") || stored_of(r)) && (!skip(r, ",by=") || keep_path(r, path_len(r->at))) &&
+           (!skip(r, ",of=") || stored_of(r)) && (!skip(r, ",by=") || keep_path(r, path_len(r->at))) &&
            (!skip(r, ",adapt=") || stored_adapt(r)) && !*r->at && check_bounds(r);
 }
 
@@ -686,8 +701,9 @@ bool rule_equal(const struct rule *a, const struct rule *b)
 {
     return a->algorithm == b->algorithm && a->count == b->count && a->period_us == b->period_us &&
            a->burst == b->burst && a->offset_us == b->offset_us && a->adapt_low == b->adapt_low &&
-           a->adapt_high == b->adapt_high && a->of_jobs == b->of_jobs && strcmp(a->by, b->by) == 0 &&
-           zone_rule_equal(&a->zone, &b->zone) && strcmp(a->zone_name, b->zone_name) == 0;
+           a->adapt_high == b->adapt_high && a->of_jobs == b->of_jobs && strcmp(a->of, b->of) == 0 &&
+           strcmp(a->by, b->by) == 0 && zone_rule_equal(&a->zone, &b->zone) &&
+           strcmp(a->zone_name, b->zone_name) == 0;
 }
 
 int64_t rule_most_in_period(const struct rule *rule)

@@ -1,7 +1,7 @@
 -- rules: a limit's rules in their stored form (throttle/rule.h), and the algorithms behind them.
 --
 --   local set = rules.read(text)          {rule, ..., text =, places =, path =, keyed = {rule, ...}, global = {rule, ...},
---                                         weighted =, in_flight =}; nil when text is none. Kept from call to call:
+--                                         weighted =, in_flight =, named = (a rule counts slots by name)}; nil when text is none. Kept from call to call:
 --                                         not to be changed
 --   local rule = rules.at(set, index)     the rule at that place of the limit; nil: there is none
 --   local key = rules.key(set, named)     the key of a limit that a person names: of "<key of the text>|<key of the value>" (throttle/key.h) the one
@@ -10,9 +10,12 @@
 --   local us = rules.paused(set)          until when the limit as a whole is paused; 0: it is not
 --   local rule = rules.one(text)          one rule without of=, by= and adapt=, as states of gates name it; nil
 --   local rule = rules.scaled(rule, f)    the rule at so many thousandths of its rate
+--   rules.slots(rule, c)                  how many slots a job of that cost takes of it
+--   rules.fits(rule, c)                   may such a job ever start?
+--   local rule = rules.mixed(rule)        the rule for jobs that may cost slots by name
 --
--- A rule: {text =, kind =, algorithm =, index =, of_jobs =, by =, adapt_low =, adapt_high =, count =, burst =, ...}: text without
--- of=, by= and adapt=; kind: the algorithm's name; of_jobs: a job takes one slot, whatever it costs; index: its place in the limit, from 0;
+-- A rule: {text =, kind =, algorithm =, index =, of =, of_jobs =, by =, adapt_low =, adapt_high =, count =, burst =, ...}: text without
+-- of=, by= and adapt=; kind: the algorithm's name; of: what it counts of the cost, nil: plain slots; of_jobs: that is jobs; index: its place in the limit, from 0;
 -- head, pattern: how the state of a gate goes on that is neither paused, held nor slowed, and what reads it; burst: the most slots that are ever
 -- free at once; in_flight: it counts jobs, whatever they cost (of a set: one of its rules does); what else its algorithm derives.
 --
@@ -39,11 +42,11 @@
 --                           when; of about the last exact.LOST_US
 --   full(g)                 where a burst keeps slots that nobody takes: until when
 --   resets(g)               when all is as if never used; may have passed; huge: not by time
--- uses: concurrency fixed_window gcra sliding_log sliding_window token_bucket
+-- uses: concurrency cost fixed_window gcra sliding_log sliding_window token_bucket
 
 local rules = {}
 
-local of_jobs = {} -- algorithms of rules with of=jobs, by name
+local counting = {} -- algorithms of rules with of=, by what they count and by name; of rules.mixed, by name
 
 local algorithms = {
     ['gcra'] = gcra,
@@ -103,12 +106,44 @@ local function one_each(algorithm)
     return one
 end
 
--- Lets a rule count jobs; false: it does so already.
-local function count_jobs(rule)
-    local name = rule.kind
-    of_jobs[name] = of_jobs[name] or one_each(rule.algorithm)
-    rule.algorithm, rule.of_jobs = of_jobs[name], true
+-- Returns an algorithm that takes the part of that name from what a job costs (nil: the plain one). A part of 0 does not ask.
+local function part_of(algorithm, name)
+    local of = {}
+    for verb, f in pairs(algorithm) do of[verb] = f end
+    of.start = function(g, c)
+        local slots = cost.part(c, name)
+        return slots > 0 and algorithm.start(g, slots) or now
+    end
+    of.count = function(g, s, most, c)
+        local slots = cost.part(c, name)
+        return slots > 0 and algorithm.count(g, s, most, slots) or most
+    end
+    of.take = function(g, s, k, c)
+        local slots = cost.part(c, name)
+        if slots > 0 then algorithm.take(g, s, k, slots) end
+    end
+    return of
+end
+
+-- Lets a rule count jobs, or what they cost of that name; false: it counts jobs already.
+local function count_of(rule, name)
+    local key = name .. ' ' .. rule.kind
+    counting[key] = counting[key] or (name == 'jobs' and one_each(rule.algorithm) or part_of(rule.algorithm, name))
+    rule.algorithm, rule.of, rule.of_jobs = counting[key], name, name == 'jobs' or nil
     return not rule.in_flight
+end
+
+-- Returns a rule of plain cost for a type that is also held by rules of other names: what its jobs cost is a table. Both are the same rule to
+-- gates: gate.load() takes either.
+function rules.mixed(rule)
+    if rule.of or rule.in_flight or rule.is_mixed then return rule end
+    if not rule.mixed then
+        local mixed = {}
+        for name, value in pairs(rule) do mixed[name] = value end
+        counting[rule.kind] = counting[rule.kind] or part_of(rule.algorithm, nil)
+        mixed.algorithm, mixed.is_mixed, rule.mixed = counting[rule.kind], true, mixed
+    end
+    return rule.mixed
 end
 
 -- Reads ",zone=NAME", ",of=jobs", ",by=PATH" and ",adapt=LOW..HIGH" of a rule.
@@ -116,8 +151,8 @@ local function options_read(rule, options)
     local name, rest = options:match('^,zone=([%w_/+-]+)(.*)$')
     if name and (#name > 64 or not rule.zone) then return false end
     options = rest or options
-    rest = options:match('^,of=jobs(.*)$')
-    if rest and not count_jobs(rule) then return false end
+    name, rest = options:match('^,of=([a-z][a-z0-9_]*)(.*)$')
+    if rest and (#name > 32 or name == 'plain' or not count_of(rule, name)) then return false end
     options = rest or options
     local by, behind = options:match('^,by=([%w_.-]+)(.*)$')
     local low, high = (behind or options):match('^,adapt=([1-9]%d*)%.%.([1-9]%d*)$')
@@ -146,6 +181,7 @@ local function add(set, rule, index)
     rule.index = index
     set[#set + 1] = rule
     set.in_flight = set.in_flight or rule.in_flight
+    set.named = set.named or rule.of and not rule.of_jobs
     if not rule.by then
         set.global[#set.global + 1] = rule
         return true
@@ -209,6 +245,12 @@ function rules.scaled(rule, thousandths)
         rule.scaled[thousandths] = scaled
     end
     return scaled
+end
+
+function rules.slots(rule, c) return (rule.of_jobs or rule.in_flight) and 1 or cost.part(c, rule.of) end
+
+function rules.fits(rule, c)
+    return rules.slots(rule, c) <= (rule.adapt_high and rules.scaled(rule, rule.adapt_high) or rule).burst
 end
 
 return rules

@@ -23,8 +23,8 @@ json_t *rule_document(const struct rule *rule)
                     "period", rate ? json_seconds(rule->period_us) : json_null());
     if (rule->zone.is_set)
         json_object_set_new(doc, "zone", json_string(rule->zone_name));
-    if (rule->of_jobs)
-        json_object_set_new(doc, "counts", json_string("jobs"));
+    if (rule->of_jobs || *rule->of)
+        json_object_set_new(doc, "counts", json_string(rule->of_jobs ? "jobs" : rule->of));
     json_object_set_new(doc, "by", *rule->by ? json_string(rule->by) : json_null());
     if (is_gcra(rule)) {
         json_object_set_new(doc, "t", json_real(span_seconds(rule, 1)));

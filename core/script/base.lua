@@ -245,6 +245,15 @@ local function is_name(s) return s and #s <= 128 and find(s, '^[%w_.-]+$') end
 -- True for a whole number, at least 0 or `least`. NaN is none.
 local function is_whole(n, least) return n and n >= (least or 0) and n <= WHOLE_MOST and n % 1 == 0 end
 
+-- Compares texts by bytes: `<` asks the server's locale.
+local function by_bytes(a, b)
+    for i = 1, min(#a, #b) do
+        local x, y = byte(a, i), byte(b, i)
+        if x ~= y then return x < y end
+    end
+    return #a < #b
+end
+
 local function refuse(...) return error_reply('WEIR ' .. format(...)) end
 
 -- Does call(command, key, values...), in slices: unpack fails near 8,000 values.

@@ -1,7 +1,7 @@
 -- claim_cache: what a claim remembers to be faster. Nothing depends on it: with ON = false each question is asked anew, and the claim decides the
 -- same. test_throttle runs worlds both ways.
 --
--- uses: claim_call heads
+-- uses: claim_call cost heads
 local claim_cache = {}
 
 local claim = claim_call
@@ -18,10 +18,11 @@ end
 -- ---- Texts
 
 -- Writes "@slot*cost", as a token says it.
-function claim_cache.slot_text(at, cost)
-    if at ~= slot_at or cost ~= slot_cost or not ON then
-        slot_at, slot_cost = at, cost
-        slot_text = cost == 1 and format('@%d', at) or format('@%d*%d', at, cost)
+function claim_cache.slot_text(at, c)
+    if at ~= slot_at or c ~= slot_cost or not ON then
+        local slots = cost.part(c)
+        slot_at, slot_cost = at, c
+        slot_text = slots == 1 and format('@%d', at) or format('@%d*%d', at, slots)
     end
     return slot_text
 end

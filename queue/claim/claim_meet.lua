@@ -1,6 +1,6 @@
 -- claim_meet: the types and lanes that a claim meets, with their gates.
 --
--- uses: body check claim_call gate large partition rules slices types
+-- uses: body check claim_call cost gate large partition rules slices types
 local claim_meet = {}
 
 local claim = claim_call
@@ -15,7 +15,7 @@ local function load_gate(t, name, rule)
         claim.note_fault(check.wrong_kind('gate:' .. name, 'string'))
         return {name = name, fixed = now + claim.AGAIN_US}
     end
-    if t.spends then gate.remember(g) end
+    if t.spends or rule.of and not rule.of_jobs then gate.remember(g) end
     if not rule.by and not rule.in_flight then gate.keep(g) end
     return g
 end
@@ -124,10 +124,15 @@ end
 
 -- Returns the cost of a job: its own, which is noted, else its type's.
 function claim_meet.cost(s, entry)
-    local cost = body.cost(entry)
-    if not cost then return s.type.cost end
+    if s.type.named then
+        local c, said = types.job_cost(s.type, entry)
+        s.own_costs = s.own_costs or said ~= nil
+        return c
+    end
+    local slots = body.cost(entry)
+    if not slots then return s.type.cost end
     s.own_costs = true
-    return cost
+    return slots
 end
 
 -- Returns when a job of that cost may start by these gates, not before `at`, and the gate that opens last; nil: all are open at `at`. Who asks
@@ -149,8 +154,8 @@ function claim_meet.unfit(gates, cost)
     end
 end
 
-function claim_meet.unfit_reason(e, cost)
-    return format('its cost of %d can never fit limit %s: %s', cost, e.name:match('^[^#]+'), e.base.text)
+function claim_meet.unfit_reason(e, c)
+    return format('its cost of %s can never fit limit %s: %s', cost.say(c, e.base.of), e.name:match('^[^#]+'), e.base.text)
 end
 
 return claim_meet

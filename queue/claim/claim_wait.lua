@@ -62,7 +62,7 @@ end
 local function hold_open(gates, cost, node, ticket, till)
     if claim.keeps and (till == huge or till <= now + KEEP_US) then return keep(gates, node, ticket) end
     for _, e in ipairs(gates) do
-        if e.base and not e.base.in_flight and gate.start(e, cost, node, ticket) <= now + claim.ahead then
+        if e.base and not e.base.in_flight and gate.needs(e, cost) > 0 and gate.start(e, cost, node, ticket) <= now + claim.ahead then
             local one_slot = now + e.base.period / e.base.count
             if till == huge or till <= one_slot then gate.hold(e, node, ticket, floor(min(till, one_slot))) end
         end
@@ -89,9 +89,19 @@ local function wait_at(s, e, at)
     return min(at, now + claim.AGAIN_US)
 end
 
+local NO_GATE = {name = '-'}
+
+-- Returns the first gate that a job of that cost asks: at another it would wait behind those that ask it.
+local function first_asked(gates, cost)
+    for _, e in ipairs(gates) do
+        if e.fixed or gate.needs(e, cost) > 0 then return e end
+    end
+    return gates[1] or NO_GATE
+end
+
 -- Lets s join the types that wait at its gate e (nil: none is closed), which opens for it at that time.
 local function wait_type(s, e, at, cost, ticket)
-    local name = e and e.name or s.gates[1] and s.gates[1].name or '-'
+    local name = (e or first_asked(s.gates, cost or 1)).name
     call('ZADD', wait_key(s.queue, name), us(ticket), s.name)
     s.gone = false
     set_sooner(s.queue, name, e and due_time(s.gates, cost, wait_at(s, e, at)) or now)

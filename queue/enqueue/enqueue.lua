@@ -7,7 +7,7 @@
 --                  also the seed of sign
 --       delay_us   run at the earliest that long from now, or ''
 --       at_us      run at the earliest at that time, or ''
---       cost       that of its body, or ''
+--       cost       that of its body, as cost.lua writes it, or ''
 --       batch      that counts it, or ''
 --       unique     key, or ''
 --       lock       how long it holds that: 'end' until it has ended, 'start' until a worker has it, or for so many ms
@@ -23,7 +23,7 @@
 -- full: refused
 -- time: when needed
 -- format: any
--- uses: arrival bell body check counters heads large later_records partition sign stamp
+-- uses: arrival bell body check cost counters heads large later_records partition sign stamp
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
 
@@ -36,9 +36,9 @@ local LOCK_MOST_MS = 315360000000 -- ten years
 local ATTR = {['end'] = ',u', start = ',w'}
 
 -- Says what is wrong with the arguments that most jobs leave empty.
-local function wrong_extras(delay_us, at_us, cost, batch, unique, lock)
+local function wrong_extras(delay_us, at_us, said, batch, unique, lock)
     if delay_us ~= '' and at_us ~= '' then return 'either a delay or a time' end
-    if cost ~= '' and not is_whole(tonumber(cost), 1) then return 'its cost must be a whole number' end
+    if said ~= '' and not cost.parse(said) then return 'its cost must be a whole number, or numbers by name' end
     if batch ~= '' and not is_name(batch) then return 'its batch is not a valid name' end
     if unique == '' then return lock ~= '' and 'a lock without a unique key' or nil end
     if not is_name(unique) then return 'its unique key is not a valid name' end
@@ -72,11 +72,11 @@ local function due_time(delay_us, at_us)
     return due > now and due or 0
 end
 
-local function wrong_keys(queue, name, id, due, cost, batch, unique)
+local function wrong_keys(queue, name, id, due, said, batch, unique)
     return batch ~= '' and arrival.wrong_batch(batch) or unique ~= '' and check.wrong_kind('unique:' .. unique, 'string')
         or check.wrong_kind('id:' .. id, 'string') or check.wrong_kind('queue:' .. queue, 'list')
         or check.wrong_kind('later', 'zset') or arrival.wrong_registries()
-        or batch .. unique ~= '' and sign.wrong() or cost ~= '' and check.wrong_kind('limits', 'hash')
+        or batch .. unique ~= '' and sign.wrong() or said ~= '' and check.wrong_kind('limits', 'hash')
         or arrival.wrong_counter(name, due == 0 and 'enqueued' or 'scheduled')
 end
 
@@ -179,7 +179,7 @@ local function enqueue(ARGV)
     if wrong then return refuse('enqueue: %s', wrong) end
     wrong = wrong_keys(queue, name, id, due, ARGV[9], batch, unique)
     if wrong then return check.refuse_key(wrong) end
-    wrong = arrival.never_fits(name, tonumber(ARGV[9]))
+    wrong = ARGV[9] ~= '' and arrival.never_fits(name, cost.parse(ARGV[9]))
     if wrong then return refuse('%s', wrong) end
 
     local answer = answer_at_once(name, id, tag, batch, unique)

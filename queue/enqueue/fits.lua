@@ -1,13 +1,13 @@
 -- fits: could a job of that type and cost ever start, what tells its jobs apart, and is its name known? For a bulk, which asks before it adds the first
 -- one; the cost of a single job is looked at by enqueue, and the rest is asked behind it.
 --
--- ARGV: now, type, cost
+-- ARGV: now, type, cost, as cost.lua writes it
 -- role: producer viewer
 -- reply: when it could [ the path by which keys are found, a limit that has it, or twice '' where its limits are not keyed ], and behind them, where no
 --        worker names it and at most one job of it has ever come, types that workers take; else an error that names the limit
 -- writes: nothing
 -- format: any
--- uses: arrival check partition pattern runs types
+-- uses: arrival check cost partition pattern runs types
 
 local NAMES_MOST = 500
 
@@ -44,13 +44,13 @@ local function others(name)
 end
 
 local function fits(ARGV)
-    local name, cost = ARGV[2], tonumber(ARGV[3])
-    if #ARGV ~= 3 or not is_name(name) or not is_whole(cost, 1) then return refuse('fits: wants a type and a cost') end
+    local name, said = ARGV[2], cost.parse(ARGV[3] or '')
+    if #ARGV ~= 3 or not is_name(name) or not said then return refuse('fits: wants a type and a cost') end
     local refusal = partition.refusal(name)
     if refusal then return refusal end
     local wrong = check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
     if wrong then return check.refuse_key(wrong) end
-    wrong = arrival.never_fits(name, cost)
+    wrong = arrival.never_fits(name, said)
     if wrong then return refuse('%s', wrong) end
     local t = types.load(name)
     return {t.path or '', t.path and match(t.keyed[1].name, '^[^#]+') or '', unpack(others(name))}

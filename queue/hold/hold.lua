@@ -8,7 +8,7 @@
 --
 -- Errors: WEIR hold: wants ..., as those of take_wait.
 -- format: any
--- uses: caller check gate holds line partition takes wake
+-- uses: caller check cost gate holds line partition takes wake
 
 local TTL_MOST = 86400000000 -- us
 local WHO_MOST = 200         -- bytes
@@ -17,13 +17,13 @@ local WHO_MOST = 200         -- bytes
 local function start(ARGV, ttl)
     return function(at)
         local gates, count = line.gates()
-        local counted = {}
+        local limit, counted = takes.limit_of(ARGV[4], ''), {}
         for i = 1, count do
             gate.remember(gates[i])
             if gates[i].base.in_flight then counted[#counted + 1] = gates[i].name end
         end
-        holds.begin(ARGV[4], ARGV[8], {slot = at, ttl = ttl, cost = tonumber(ARGV[6]), key = ARGV[5],
-                    rules = holds.digest(takes.limit_of(ARGV[4], ''), ARGV[5]), gates = concat(counted, ','), who = ARGV[11]})
+        holds.begin(ARGV[4], ARGV[8], {slot = at, ttl = ttl, cost = cost.text(takes.whole(limit, takes.cost(ARGV[6]))), key = ARGV[5],
+                    rules = holds.digest(limit, ARGV[5]), gates = concat(counted, ','), who = ARGV[11]})
     end
 end
 

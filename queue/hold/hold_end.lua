@@ -1,18 +1,16 @@
 -- hold_end: a hold ends: what it took of concurrency goes back, and the rates are settled by what it cost in truth. Its end comes by its token
 -- alone, and once.
 --
--- ARGV: now, token, spent ('': as much as it took)
+-- ARGV: now, token, spent, as cost.lua writes it ('': as much as it took)
 -- role: taker
 -- reply: [ 1: it has ended; 0: it was not held (any more) ]
 -- format: any
--- uses: check gate holds partition wake
-
-local SPENT_MOST = 1000000000
+-- uses: check cost gate holds partition wake
 
 local function hold_end(ARGV)
-    local name, spent = holds.parts(ARGV[2]), tonumber(ARGV[3])
-    if #ARGV ~= 3 or not name or ARGV[3] ~= '' and (not is_whole(spent) or spent > SPENT_MOST) then
-        return refuse('hold_end: wants now, token, and what was spent, 0 to 10^9, or nothing')
+    local name, spent = holds.parts(ARGV[2]), cost.parse(ARGV[3] or '', 0)
+    if #ARGV ~= 3 or not name or ARGV[3] ~= '' and not spent then
+        return refuse('hold_end: wants now, token, and what was spent, 0 to 10^9 or by name, or nothing')
     end
     local refusal = partition.refusal(name)
     if refusal then return refusal end

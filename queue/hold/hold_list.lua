@@ -2,7 +2,7 @@
 --
 -- ARGV: now, limit [, cursor, the place where the last call ended]
 -- role: viewer
--- reply: JSON: {"now": us, "holds": [{"token", "key" ('': none), "cost", "since": us, "until": us, "who"}, ...],
+-- reply: JSON: {"now": us, "holds": [{"token", "key" ('': none), "cost": a number, or text as cost.lua writes it, "since": us, "until": us, "who"}, ...],
 --        "next": [cursor], absent: that was all}
 -- writes: nothing
 -- uses: holds partition
@@ -21,9 +21,9 @@ local function hold_list(ARGV)
     for i = 1, #page[2], 2 do
         local token = name .. '~' .. page[2][i]
         local till = holds.till(token)
-        local since, cost, key, who = match(page[2][i + 1], '^(%d+) %d+ %d+ (%d+) (%S+) %x+ %S+ (.*)$')
+        local since, cost, key, who = match(page[2][i + 1], '^(%d+) %d+ %d+ (%S+) (%S+) %x+ %S+ (.*)$')
         if till and since then
-            rows[#rows + 1] = {token = token, key = key ~= '*' and key or '', cost = tonumber(cost), since = since, ['until'] = us(till), who = who}
+            rows[#rows + 1] = {token = token, key = key ~= '*' and key or '', cost = tonumber(cost) or cost, since = since, ['until'] = us(till), who = who}
         end
     end
     return answer{now = us(now), holds = rows, next = page[1] ~= '0' and {page[1]} or nil}

@@ -21,10 +21,11 @@ struct look {
     json_t *line;        /* why.lua's answer */
     const json_t *pause; /* of its type, in that; NULL: nobody has paused it */
     const struct limits *limits;
-    struct limits own; /* where they had to be read for it */
-    json_t *last;      /* of its gates the closed one that opens last; NULL: all are open */
-    int64_t before;    /* lanes of other keys that have their turn before its own */
-    bool keyed;        /* it has keyed gates */
+    struct limits own;     /* where they had to be read for it */
+    json_t *last;          /* of its gates the closed one that opens last; NULL: all are open */
+    int64_t before;        /* lanes of other keys that have their turn before its own */
+    bool keyed;            /* it has keyed gates */
+    struct job_cost costs; /* what the job costs by name */
     struct {
         struct gate gate; /* as it is now, that of its key too */
         struct rule own;  /* that of its key alone, where it has one */
@@ -69,6 +70,7 @@ static void add_gate(struct look *look, const struct rule *rule, json_t *row)
     look->gates[look->gate_count++].row = row;
     gate_init(g, rule);
     (void)!gate_read(g, answer_text(row, "state"), answer_int(look->line, "now"), &ignored);
+    gate_price(g, &look->costs, &look->costs);
     look->keyed |= *rule->by != '\0';
 }
 
@@ -100,6 +102,7 @@ static int read_line(struct look *look)
     const json_t *line = look->line;
 
     look->before = answer_int(line, "before");
+    (void)cost_parse(answer_text(line, "costs"), &look->costs);
     json_object_set(look->why, "now", json_object_get(line, "now"));
     json_object_set(look->why, "cost", json_object_get(line, "cost"));
     if (*answer_text(line, "misplaced")) {
@@ -236,7 +239,7 @@ struct place {
 
 static int64_t nth_at(const struct gate *g, const struct place *place)
 {
-    return g->base.of_jobs ? place->jobs : place->n;
+    return g->base.of_jobs || g->counts_named ? place->jobs : place->n;
 }
 
 /* Computes when the job at a place starts from from_us on, by the rates of its key too; not before start_us. */
@@ -314,6 +317,7 @@ static int foretell(struct look *look, struct place of_key, unsigned because)
     type.own_costs = of_key.jobs != of_key.n;
     type.backlog = type.own_costs ? &priced : NULL;
     type.cost = of_key.cost;
+    type.costs = look->costs;
     if (forecast_jobs(look->limits, &type, of_all.jobs, &forecast, &look->w->error) < 0)
         return look->w->error.status;
     start_us = pass_keys(look, forecast.from_us,

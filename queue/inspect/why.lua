@@ -2,7 +2,7 @@
 --
 -- ARGV: now, place (queue:<queue> or lane:<lane>), type, body
 -- role: viewer
--- reply: JSON: {"now": "us", "key": what stands for its key, "lane": its lane (lane:<lane>), "length": jobs there, "cost": "slots",
+-- reply: JSON: {"now": "us", "key": what stands for its key, "lane": its lane (lane:<lane>), "length": jobs there, "cost": "slots", "costs": all of it, as cost.lua writes it, where rules count slots by name,
 --        "served": a worker takes its type, from that queue; else "resting": those that would, and were told to take no more jobs, the last one at "resting_since" (0: unknown); "elsewhere": other queues have jobs that may be of the type, "turns":
 --        lanes that have their turn before its own, when that is in the ring, "before": the same as if it were in the ring by now,
 --        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
@@ -13,7 +13,7 @@
 --        "misplaced": its type does not live here, and a worker that meets it buries it for that reason. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: blocked_queues body check gate holds lane_names orders partition pattern reasons registry rules type_lists types
+-- uses: blocked_queues body check cost gate holds lane_names orders partition pattern reasons registry rules type_lists types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -100,9 +100,9 @@ local function why(ARGV)
     if kind == 'queue' then queue, key = path, '' end
     local wrong = blocked_queues.by(lane_names.usual_queue(queue))
     if wrong then return check.refuse_key(wrong) end
-    local cost, of_lane = body.cost(text) or t.cost, kind == 'lane' and place
+    local its_cost, of_lane = types.job_cost(t, text), kind == 'lane' and place
     local misplaced = partition.misplaced(name)
-    if misplaced then return answer{now = us(now), cost = us(cost), misplaced = misplaced} end
+    if misplaced then return answer{now = us(now), cost = us(cost.part(its_cost)), misplaced = misplaced} end
     if key == '' and t.path then key = body.key(text, t.path) end
     of_lane = of_lane or 'lane:' .. queue .. '/' .. name .. '/' .. key
     local _, _, lane_key = lane_names.parts(sub(of_lane, 6))
@@ -111,11 +111,11 @@ local function why(ARGV)
     local first, rank = call('LINDEX', P .. of_lane, '0'), call('ZRANK', ring, lane_key)
     return answer{
         now = us(now), key = t.path and body.shown_key(text, t.path, key) or key, lane = of_lane, length = us(call('LLEN', P .. of_lane)),
-        cost = us(cost), served = is_served, resting = resting,
+        cost = us(cost.part(its_cost)), costs = t.named and cost.text(its_cost) or nil, served = is_served, resting = resting,
         resting_since = resting_since and us(resting_since), elsewhere = elsewhere(queue, name), turns = rank or nil,
         before = us(rank or before_it(queue, t, ring, lane_key)),
         pause = reasons.pause('type', name, t.pause),
-        gates = gate_rows(t, queue, key, first and (body.cost(first) or t.cost) or cost)}
+        gates = gate_rows(t, queue, key, first and types.job_cost(t, first) or its_cost)}
 end
 
 return why

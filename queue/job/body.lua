@@ -6,7 +6,8 @@
 --   body.id_and_type(entry) of one that Weir's producers wrote, whose head says no more than that; nil: of another
 --   body.type(entry)        nil: it cannot be read
 --   body.id(entry[, at])    nil: it has none. at: where the body begins, else it is a body alone
---   body.cost(entry)        nil: it names none, so that of its type counts
+--   body.cost(entry)        plain slots; nil: it names none, so that of its type counts
+--   body.costs(entry)       all that it says of its cost, as cost.lua has it; nil: nothing
 --   body.names_cost(entry)  may it name one? Cheap: it is asked of each job
 --   body.text(value)        the one text of a value, however it is written; nil: there is none, or it is null, or too long
 --   body.key(entry, path)   what stands at that path, as the key of a lane: a text that is a name stands for itself, another for its hash,
@@ -18,7 +19,7 @@
 -- Weir's producers write `id`, then `type`, then `key` and `cost` where there are any: patterns find those. Any other body is decoded, or
 -- walked through where it is large. An odd body that a pattern misreads is found by the worker, which reads the whole.
 --
--- uses: heads job_text stamp
+-- uses: cost heads job_text stamp
 local body = {}
 
 local HEAD = '^@?[^;{]*;?' -- of an entry
@@ -62,8 +63,16 @@ function body.names_cost(entry) return find(entry, '"cost"', 1, true) ~= nil end
 
 function body.cost(entry)
     if not find(entry, '"cost"', 1, true) then return nil end
-    local cost = tonumber(match(entry, COST) or match(entry, KEY_COST) or job_text.value(entry, 'cost'))
-    return is_whole(cost, 1) and cost or nil
+    local slots = match(entry, COST) or match(entry, KEY_COST) or job_text.value(entry, 'cost')
+    if type(slots) == 'table' then slots = slots.plain end
+    slots = tonumber(slots)
+    return is_whole(slots, 1) and slots or nil
+end
+
+function body.costs(entry)
+    if not find(entry, '"cost"', 1, true) then return nil end
+    local value = match(entry, COST) or match(entry, KEY_COST)
+    return cost.read(value and tonumber(value) or job_text.value(entry, 'cost'))
 end
 
 -- ---- Keys
@@ -82,15 +91,6 @@ local function number_text(value)
         if tonumber(text) == value then break end
     end
     return (text:gsub('e%+?(%-?)0*', 'e%1'))
-end
-
--- Compares texts by bytes: `<` asks the server's locale.
-local function by_bytes(a, b)
-    for i = 1, min(#a, #b) do
-        local x, y = byte(a, i), byte(b, i)
-        if x ~= y then return x < y end
-    end
-    return #a < #b
 end
 
 local part_text

@@ -37,6 +37,7 @@ struct backlog {
         slots; /* those that may start when their turn comes, and what they cost, by what those cost that were read; 0: none was */
     int64_t least, most;      /* the cheapest and the dearest that was read */
     int64_t head;             /* what the one costs that has its turn first */
+    struct job_cost each;     /* what one of those in lanes costs by name, on average */
     bool counted;             /* all were read */
     int64_t stopped;          /* jobs of keys that are paused until somebody resumes them, or closed, */
     int64_t stopped_until_us; /* GATE_NEVER: closed */
@@ -55,6 +56,7 @@ struct backlog {
 struct type_status {
     char name[LIMIT_NAME_SIZE];
     int64_t cost;                /* of a job that does not name its own */
+    struct job_cost costs;       /* and what that costs by name */
     int64_t waiting;             /* its jobs in queues, */
     int64_t parked;              /* in lanes, */
     int64_t held;                /* or in lanes, and no worker that looked has a handler for it */

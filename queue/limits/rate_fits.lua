@@ -4,13 +4,14 @@
 -- role: viewer
 -- reply: JSON: {}; refused: why it could not
 -- writes: nothing
--- uses: check partition rates rules types
+-- uses: check cost partition rates rules types
 
 local function rate_fits(ARGV)
-    local t, instead = {name = ARGV[2], cost = tonumber(ARGV[3]), use = {}}, {}
-    if #ARGV < 3 or #ARGV % 2 == 0 or not is_name(t.name) or not is_whole(t.cost, 1) then
+    local t, instead, said = {name = ARGV[2], use = {}}, {}, cost.parse(ARGV[3] or '')
+    if #ARGV < 3 or #ARGV % 2 == 0 or not is_name(t.name) or not said then
         return refuse('rate_fits: wants now, type, cost, limits and their rules')
     end
+    types.set_cost(t, said)
     local wrong = rates.wrong_tables()
     if wrong then return check.refuse_key(wrong) end
     for i = 4, #ARGV, 2 do

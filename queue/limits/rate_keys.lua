@@ -223,7 +223,7 @@ end
 local function add_first(row, k, limit, set, load)
     local entry = k.lane and slices.read('LRANGE', P .. 'lane:' .. k.lane, 0, 1, load)[1]
     local t = entry and types.load(match(k.lane, '/([^/]+)/'))
-    local at = t and next_start(t, k.key, body.cost(entry) or t.cost) or next_start_of_limit(limit, set, k.key)
+    local at = t and next_start(t, k.key, types.job_cost(t, entry)) or next_start_of_limit(limit, set, k.key)
     row.next_start = at < huge and us(at) or nil
     if not entry then return end
     local at = stamp.since((heads.attrs_of(entry)))

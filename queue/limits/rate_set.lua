@@ -13,7 +13,7 @@
 
 -- Which known rule a new one goes on with: the first of these that any fits.
 local alike = {
-    function(new, old) return new.text == old.text and new.of_jobs == old.of_jobs and new.by == old.by end,
+    function(new, old) return new.text == old.text and new.of == old.of and new.by == old.by end,
     function(new, old) return new.algorithm == old.algorithm and new.period == old.period and new.by == old.by end,
     function(new, old) return new.algorithm == old.algorithm and new.by == old.by end,
     function(new, old) return new.kind == old.kind and new.by == old.by end,

@@ -11,7 +11,7 @@
 --        row: as key_rules.row has it
 --        {"conflict": the revision of now, 0: it has none}, nothing was changed
 --        {"missing": limit}
--- uses: body check gate key_pauses key_rules partition rates rules slices types
+-- uses: check gate key_pauses key_rules partition rates rules slices types
 
 local KEY_MOST = 1000  -- lanes of the key that dry looks at
 local READ_MOST = 1000 -- jobs of it that it reads
@@ -19,7 +19,7 @@ local TYPES_MOST = 200
 
 -- ---- Places
 
-local function counts(rule) return rule.in_flight and 'flight' or rule.of_jobs and 'jobs' or 'cost' end
+local function counts(rule) return rule.in_flight and 'flight' or rule.of or 'cost' end
 
 local function same_kind(a, b) return a.algorithm == b.algorithm and counts(a) == counts(b) end
 
@@ -73,32 +73,31 @@ local function lanes_of(limit, key)
     return lanes, next_page == '0' and left > 0
 end
 
-local function count_dear(limit, key, burst)
+-- True when rules never let a job of that cost start.
+local function is_dear(new, c)
+    for _, rule in ipairs(new or {}) do
+        if not rule.in_flight and not rules.fits(rule, c) then return true end
+    end
+    return false
+end
+
+local function count_dear(limit, key, new)
     local lanes, whole = lanes_of(limit, key)
     local jobs, dear, left, load = 0, 0, READ_MOST, slices.load()
     for _, l in ipairs(lanes) do
         jobs = jobs + l.jobs
         local entries = l.type.own_costs and slices.read('LRANGE', P .. 'lane:' .. l.name, 0, left, load) or {}
         for _, entry in ipairs(entries) do
-            if (body.cost(entry) or l.type.cost) > burst then dear = dear + 1 end
+            if is_dear(new, types.job_cost(l.type, entry)) then dear = dear + 1 end
         end
         left = left - #entries
         if not l.type.own_costs then
-            dear = dear + (l.type.cost > burst and l.jobs or 0)
+            dear = dear + (is_dear(new, l.type.usual) and l.jobs or 0)
         elseif #entries < l.jobs then
             whole = false
         end
     end
     return jobs, dear, whole
-end
-
--- The most that the rules let start at once; huge: they say nothing of that.
-local function burst_of(new)
-    local burst = huge
-    for _, rule in ipairs(new or {}) do
-        if not rule.in_flight then burst = min(burst, (rule.adapt_high and rules.scaled(rule, rule.adapt_high) or rule).burst) end
-    end
-    return burst
 end
 
 -- ---- Changing it
@@ -176,7 +175,7 @@ local function rate_set_key(ARGV)
                        rules = words, shown = ARGV[4]}
     local reply = {was = key_rules.row(before), is = key_rules.row(r), by = set.path}
     if dry then
-        reply.jobs, reply.too_dear, reply.whole = count_dear(name, key, burst_of(new))
+        reply.jobs, reply.too_dear, reply.whole = count_dear(name, key, new)
         reply.jobs, reply.too_dear = us(reply.jobs), us(reply.too_dear)
         return answer(reply)
     end

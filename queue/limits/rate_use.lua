@@ -4,7 +4,7 @@
 -- role: operator
 -- reply: JSON: {"asleep", "rest": as rate_wake has them}, where something may start earlier now
 --        {"missing": limit}: there is no such limit; the type does not use it
--- uses: check partition rates types
+-- uses: check cost partition rates types
 
 local verbs = {}
 
@@ -24,11 +24,11 @@ function verbs.unuse(t, limit)
     return limit
 end
 
-local function wrong_arguments(ARGV, cost)
+local function wrong_arguments(ARGV, said)
     local name, verb = ARGV[2], ARGV[3]
     if #ARGV < 6 or not verbs[verb] then return 'rate_use: wants now, type, use or unuse, cost, what, by, limits' end
     if not is_name(name) then return 'rate_use: wrong name of a type' end
-    if ARGV[4] ~= '' and (not is_whole(cost, 1) or cost > 1000000000) then return 'cost: must be 1 to 1000000000' end
+    if ARGV[4] ~= '' and not said then return 'cost: must be 1 to 1000000000' end
     for i = 7, #ARGV do
         if not is_name(ARGV[i]) then return 'rate_use: wrong name of a limit' end
         if ARGV[i] == name then
@@ -38,8 +38,8 @@ local function wrong_arguments(ARGV, cost)
 end
 
 local function rate_use(ARGV)
-    local name, verb, cost = ARGV[2], ARGV[3], tonumber(ARGV[4])
-    local wrong = wrong_arguments(ARGV, cost)
+    local name, verb, said = ARGV[2], ARGV[3], cost.parse(ARGV[4] or '')
+    local wrong = wrong_arguments(ARGV, said)
     if wrong then return refuse('%s', wrong) end
     local refusal = partition.refusal(name)
     if refusal then return refusal end
@@ -57,8 +57,8 @@ local function rate_use(ARGV)
         if missing then return answer{missing = missing} end
         if verb == 'unuse' then looked_at[#looked_at + 1] = ARGV[i] end
     end
-    if cost and cost ~= t.cost then
-        t.cost = cost
+    if said and said ~= (t.costs or t.cost) then
+        types.set_cost(t, said)
         for _, limit in ipairs(t.limits) do looked_at[#looked_at + 1] = limit end
     end
     wrong = types.misfit(t, {})

@@ -1,6 +1,6 @@
 -- arrival: what enqueue and append share: new jobs in a queue, counted, their type, queue and batch registered. The checks
 -- come first, all of them, and name the key that is wrong; what follows cannot fail.
--- uses: check ends types
+-- uses: check cost ends types
 
 local arrival = {}
 
@@ -14,11 +14,11 @@ function arrival.wrong_counter(name, what)
     return check.wrong_kind('stats:' .. name, 'hash') or wrong_number('stats:' .. name, what, call('HGET', P .. 'stats:' .. name, what))
 end
 
--- Returns what a job of that cost can never fit; nil: nothing. A type's own cost was looked at when it was set.
-function arrival.never_fits(name, cost)
-    if not cost or cost == 1 then return nil end
+-- Returns what a job can never fit that says such a cost; nil: nothing. A type's own cost was looked at when it was set.
+function arrival.never_fits(name, said)
+    if not said or said == 1 then return nil end
     local t = types.read(name)
-    t.cost = cost
+    types.set_cost(t, cost.over(said, t.costs or t.cost))
     return types.misfit(t, {})
 end
 

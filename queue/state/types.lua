@@ -1,12 +1,12 @@
 -- types: what Redis keeps of each type: the limits that hold it besides the one of its own name, and what a job costs.
 --
---   types: hash name -> '' or attributes separated by a blank: use=<limit>,<limit>,... cost=<n> pause=<until_us>/<set_at_us>, as somebody has
+--   types: hash name -> '' or attributes separated by a blank: use=<limit>,<limit>,... cost=<as cost.text> pause=<until_us>/<set_at_us>, as somebody has
 --          paused it (one that is over says nothing, and leaves with the next change), and what claims noted:
 --          lanes=<path>: the path by which keys of lanes were found, * for several; costs=own: jobs of it named their cost;
 --          spends=own: jobs of it said what they cost in truth
 --
---   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, pause =, lanes =, own_costs =, spends =}; its own name in use= says nothing;
---                              pause: as rules.paused takes it
+--   types.parse(name, text) -> {name =, use = {limit, ...}, cost = (plain slots of a job), costs = (as cost.lua has it, where it names others), pause =,
+--                              lanes =, own_costs =, spends =}; its own name in use= says nothing; pause: as rules.paused takes it
 --   types.held_by(t)        -> t, with limits = {limit, ...}: those that exist, the one of its own name first
 --   types.read(name)        -> both of what Redis keeps
 --   types.text(t)           use, cost and pause put back as Redis keeps them; what else stood there stays
@@ -14,6 +14,8 @@
 --   types.attributes(t)     use, cost and pause as text
 --   types.note(name, attribute, value)  sets another one
 --   types.load(name)        -> what holds it
+--   types.job_cost(t, entry) -> what a job costs, as its gates take it; what it says itself, nil: nothing. t: of types.load
+--   types.set_cost(t, c)    what a job of it costs from now on: what c says
 --   types.is_limited(name)  -> does anything?
 --   types.keyed(t, key)     -> those of t.keyed as they hold one key; until when they do (huge: no end); limit -> what the key has of its own, nil:
 --                              nothing. A key that is closed for a limit has {name =, rule =, fixed = huge} of it. own: what it has of its own (key_rules.lua)
@@ -22,7 +24,7 @@
 --   types.wrong(name, key)  -> what is wrong with the keys that this reads; nil: nothing
 --   types.misfit(t, instead) -> why its limits cannot hold it together; nil: they can
 --
--- uses: check gate key_rules rules
+-- uses: body check cost gate key_rules rules
 local types = {}
 
 local RULES_MOST = 16 -- rules of all limits of a type: each is a gate that every claim asks
@@ -34,6 +36,10 @@ local function pause_read(value)
     return rules.paused(pause) > 0 and pause or nil
 end
 
+function types.set_cost(t, c)
+    t.cost, t.costs = cost.part(c), type(c) == 'table' and c or nil
+end
+
 function types.parse(name, text)
     local t = {name = name, use = {}, cost = 1, others = {}}
     for word in text:gmatch('%S+') do
@@ -42,8 +48,8 @@ function types.parse(name, text)
             for limit in value:gmatch('[^,]+') do
                 if limit ~= name then t.use[#t.use + 1] = limit end
             end
-        elseif attribute == 'cost' and is_whole(tonumber(value), 1) then
-            t.cost = tonumber(value)
+        elseif attribute == 'cost' and cost.parse(value) then
+            types.set_cost(t, cost.parse(value))
         elseif attribute == 'pause' then
             t.pause = pause_read(value)
         else
@@ -70,7 +76,7 @@ function types.read(name) return types.held_by(types.parse(name, call('HGET', P 
 local function attributes(t)
     local words = {}
     if #t.use > 0 then words[1] = 'use=' .. concat(t.use, ',') end
-    if t.cost ~= 1 then words[#words + 1] = 'cost=' .. us(t.cost) end
+    if t.costs or t.cost ~= 1 then words[#words + 1] = 'cost=' .. cost.text(t.costs or t.cost) end
     if t.pause then words[#words + 1] = 'pause=' .. us(t.pause.pause_until) .. '/' .. us(t.pause.paused_at) end
     return words
 end
@@ -104,7 +110,7 @@ local function forget() loaded = nil end
 local NONE = {} -- the lists of types that have nothing in them; not to be written
 
 local function new_type(name, options)
-    return {name = name, cost = options.cost or 1, lanes = options.lanes, own_costs = options.own_costs, spends = options.spends,
+    return {name = name, cost = options.cost or 1, usual = options.cost or 1, named = false, lanes = options.lanes, own_costs = options.own_costs, spends = options.spends,
             limited = false, text = '', digest = '',
             limits = NONE, global = NONE, keyed = NONE, sets = NONE, paused = NONE, weighted = NONE, broken = NONE}
 end
@@ -115,6 +121,17 @@ end
 
 -- Names the gate where a type waits that is paused itself. For the end of the pause of a limit it waits at <limit>#pause.
 function types.pause_gate(name) return name .. '#paused' end
+
+-- Returns a rule as it holds jobs of a type: where these cost slots by name it takes such costs.
+local function of_type(t, rule) return t.named and rules.mixed(rule) or rule end
+
+-- Lets the jobs of a type cost slots by name, if a rule counts such.
+local function name_costs(t, options, texts)
+    for _, text in ipairs(texts) do
+        local set = text and rules.read(text)
+        if set and set.named then t.named, t.usual = true, options.costs or t.usual end
+    end
+end
 
 -- Adds the gates of a limit to a type, {name =, rule =} each; to the name of a keyed one the key is still to be added. {name =, fixed =} is no
 -- gate but opens at that time: a pause, or a limit whose rules cannot be read.
@@ -128,7 +145,7 @@ local function add_limit(t, name, text)
         add(t, 'broken', name)
         return add(t, 'global', {name = name .. '#0', fixed = huge})
     end
-    for _, rule in ipairs(set) do add(t, rule.by and 'keyed' or 'global', {name = name .. '#' .. rule.index, rule = rule}) end
+    for _, rule in ipairs(set) do add(t, rule.by and 'keyed' or 'global', {name = name .. '#' .. rule.index, rule = of_type(t, rule)}) end
     t.path = t.path or set.path
     if set.path then add(t, 'sets', {name = name, set = set}) end
     t.in_flight = t.in_flight or set.in_flight
@@ -138,9 +155,11 @@ end
 
 local function build(name, options, names, texts)
     local t = new_type(name, options)
+    name_costs(t, options, texts)
     for i, text in ipairs(texts) do
         if text then add_limit(t, names[i], text) end
     end
+    if t.named then t.digest = t.digest .. ' ' .. cost.text(t.usual) end
     if t.limited then t.digest = '+' .. sub(sha1(t.digest), 1, 4) end
     if options.pause then
         t.limited, t.pause = true, options.pause
@@ -184,7 +203,7 @@ local function load_shared(name, text)
     return keep(name, text, texts[1], shared, build(name, options, names, texts))
 end
 
--- Loads a type as it is held now: {name, cost, lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited
+-- Loads a type as it is held now: {name, cost, usual (what a job costs that says nothing, as gates take it), named (a rule counts slots by name), lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited
 -- (it has limits, or is paused), pause (nil: it is not), limits = {name...}, sets = {{name, set}...} (those with keys), text (the limits with their rules), digest (of these, as tokens say it), global = {{name, rule | fixed}...}, keyed = {...},
 -- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
 function types.load(name)
@@ -200,6 +219,12 @@ function types.load(name)
     return t
 end
 
+function types.job_cost(t, entry)
+    local said
+    if t.named then said = body.costs(entry) else said = body.cost(entry) end
+    return cost.over(said, t.usual), said
+end
+
 -- True when a limit holds the type. Most have no attributes, and then the limit of their own name says it.
 function types.is_limited(name)
     local text = call('HGET', P .. 'types', name)
@@ -208,13 +233,13 @@ function types.is_limited(name)
 end
 
 -- Adds the gates of a limit to a list, as they hold a key that has rules of its own for it.
-local function add_own(list, limit, own)
+local function add_own(list, t, limit, own)
     if own.closed then
-        local rule = limit.set.keyed[1]
+        local rule = of_type(t, limit.set.keyed[1])
         list[#list + 1] = {name = limit.name .. '#' .. rule.index, rule = rule, fixed = huge, own = own}
     end
     for _, rule in ipairs(own.closed and {} or own.rules) do
-        list[#list + 1] = {name = limit.name .. '#' .. rule.index, rule = rule, own = own}
+        list[#list + 1] = {name = limit.name .. '#' .. rule.index, rule = of_type(t, rule), own = own}
     end
 end
 
@@ -225,9 +250,9 @@ function types.keyed(t, key)
         if own then
             owns = owns or {}
             till, owns[limit.name] = min(till, own.till), own
-            add_own(list, limit, own)
+            add_own(list, t, limit, own)
         else
-            for _, rule in ipairs(limit.set.keyed) do list[#list + 1] = {name = limit.name .. '#' .. rule.index, rule = rule} end
+            for _, rule in ipairs(limit.set.keyed) do list[#list + 1] = {name = limit.name .. '#' .. rule.index, rule = of_type(t, rule)} end
         end
     end
     if not owns then return t.keyed, huge end
@@ -280,10 +305,11 @@ end
 
 -- Says what is wrong with a rule of a limit for the jobs of a type.
 local function wrong_cost(t, limit, rule)
+    local c = t.costs or t.cost
+    if rule.in_flight or rules.fits(rule, c) then return nil end
     local most = (rule.adapt_high and rules.scaled(rule, rule.adapt_high) or rule).burst
-    if rule.in_flight or rule.of_jobs or t.cost <= most then return nil end
-    return format('type %s: a job costs %d and limit %s never lets more than %d start at once; raise its burst or lower the cost',
-                  t.name, t.cost, limit, most)
+    return format('type %s: a job costs %s and limit %s never lets more than %d start at once; raise its burst or lower the cost',
+                  t.name, cost.say(c, rule.of), limit, most)
 end
 
 -- Says what keeps a type from being held by its limits; nil: nothing. instead: limit -> rules that it is about to have.

@@ -5,6 +5,7 @@
 --   backlog.of(name, noted, any_paused)  a row for the reply of status, and it spends budget; nil: it was not looked at, or has no lane there
 --
 --   row = {"jobs", "slots": jobs of the lanes that were looked at, without those that are stopped, and what they cost by those that were read;
+--          "costs": what one of these costs that were read, on average, as cost.lua writes it, where rules count slots by name;
 --          "least", "most", "head": the cheapest and the dearest that was read, and the one that has its turn first;
 --          "sure": true: all were read; "opens": "us": when their keys let the first of them start, now when they do; "ends": true: when a job ends;
 --          "stopped": jobs of keys that are paused until somebody resumes them, or closed until their rules are renewed, "stop": [limit, index of the
@@ -12,7 +13,7 @@
 --          "lanes": [{"jobs", "slots", "gates": [limit, index, state, the rule that the key has for itself or '', ...]}, ...] the longest with a key;
 --          "queues": {queue: it is paused, ...} those where they stand}. Numbers are text
 --
--- uses: body gate key_pauses lane_names longest paused reasons slices time_budget types
+-- uses: cost gate key_pauses lane_names longest paused reasons slices time_budget types
 local backlog = {}
 
 local QUEUES_MOST = 16 -- looked at for a type,
@@ -111,7 +112,7 @@ local function look_at_longest(found)
 end
 
 local function find_lanes(t)
-    local found = {type = t, lanes = {}, seen = {}, rules = {}, limits = {}, left = LANES_MOST, whole = all_queues}
+    local found = {type = t, lanes = {}, costs = {}, seen = {}, rules = {}, limits = {}, left = LANES_MOST, whole = all_queues}
     for _, spec in ipairs(t.keyed) do found.rules[spec.name] = true end
     for _, limit in ipairs(t.sets) do found.limits[limit.name] = true end
     for _, queue in ipairs(queues) do look_in_ring(found, queue) end
@@ -128,11 +129,13 @@ end
 local function price(found, lane, most)
     local t, usual = found.type, found.type.cost
     local entries = t.own_costs and slices.read('LRANGE', P .. 'lane:' .. lane.name, 0, most, load) or {}
-    lane.read, lane.slots, lane.head, lane.least, lane.most = #entries, 0, usual, huge, 0
+    lane.read, lane.slots, lane.head, lane.first, lane.least, lane.most = #entries, 0, usual, t.usual, huge, 0
     for i, entry in ipairs(entries) do
-        local cost = body.cost(entry) or usual
-        if i == 1 then lane.head = cost end
-        lane.slots, lane.least, lane.most = lane.slots + cost, min(lane.least, cost), max(lane.most, cost)
+        local c = types.job_cost(t, entry)
+        local slots = cost.part(c)
+        if i == 1 then lane.head, lane.first = slots, c end
+        lane.slots, lane.least, lane.most = lane.slots + slots, min(lane.least, slots), max(lane.most, slots)
+        found.costs[#found.costs + 1] = t.named and c or nil
     end
     time_budget.spend(#entries / 4)
     if #entries < lane.jobs then lane.slots = #entries > 0 and floor(lane.jobs * lane.slots / #entries) or lane.jobs * usual end
@@ -143,7 +146,7 @@ end
 local function judge(found, lane)
     for _, spec in ipairs((types.keyed(found.type, lane.key))) do
         local g = gate.load_safe(spec.name .. '/' .. lane.key, spec.rule)
-        local opens = spec.fixed and key_pauses.ENDLESS or g and gate.start(g, lane.head) or now
+        local opens = spec.fixed and key_pauses.ENDLESS or g and gate.start(g, lane.first) or now
         if opens > lane.opens then lane.opens, lane.last, lane.closed = opens, spec, spec.fixed and 'closed' end
     end
     lane.stopped = lane.opens >= key_pauses.ENDLESS and lane.opens < huge
@@ -181,6 +184,17 @@ local function lane_rows(t, lanes)
     return rows
 end
 
+-- Returns what jobs cost on average that were read, as text; nil: none was.
+local function average(costs)
+    local sums = {}
+    for _, c in ipairs(costs) do
+        for name, slots in pairs(type(c) == 'table' and c.parts or {}) do sums[name] = (sums[name] or #costs) + slots - 1 end
+    end
+    for name, slots in pairs(sums) do sums[name] = floor(slots / #costs + 0.5) end
+    local c = cost.read(sums)
+    return c and cost.text(c)
+end
+
 local function row_of(found)
     local row, first, lanes, read = {jobs = 0, slots = 0, least = huge, most = 0, stopped = 0, queues = {}}, nil, {}, 0
     local share = ceil(READ_MOST / max(1, #found.lanes))
@@ -202,7 +216,7 @@ local function row_of(found)
         row.head, row.ends = us(first.head), first.opens == huge or nil
         row.opens = first.opens < huge and us(first.opens) or nil
     end
-    row.lanes = lane_rows(found.type, lanes)
+    row.costs, row.lanes = average(found.costs), lane_rows(found.type, lanes)
     if row.least == huge then row.least = 0 end
     row.jobs, row.slots, row.least, row.most, row.stopped = us(row.jobs), us(row.slots), us(row.least), us(row.most), us(row.stopped)
     return row

@@ -63,11 +63,22 @@ static int walk_on(struct walk *walk, int64_t cost, int64_t *start_us)
     return gates_take(walk->gates, walk->count, walk->from_us, 1, cost, &taken);
 }
 
-static int64_t cost_of(const json_t *job, const struct limits *limits)
+static int64_t plain_cost(const json_t *job, const struct limits *limits)
 {
     const struct type_status *type = limits_type(limits, answer_text(job, "type"));
 
     return answer_int_or(job, "cost", type ? type->cost : 1);
+}
+
+/* Lets gates that count slots by name take what a job costs. */
+static void price_gates(struct walk *walk, const json_t *job)
+{
+    struct job_cost cost, none = cost_of(COST_UNSAID);
+
+    if (!cost_parse(answer_text(job, "costs"), &cost))
+        cost = none;
+    for (size_t i = 0; i < walk->count; i++)
+        gate_price(&walk->gates[i], &cost, &none);
 }
 
 static int set_starts(json_t *jobs, const struct limits *limits, const struct limit *limit)
@@ -80,11 +91,13 @@ static int set_starts(json_t *jobs, const struct limits *limits, const struct li
     json_array_foreach(jobs, i, job) {
         int64_t start_us = GATE_NEVER, opens_us = answer_int(job, "opens_at");
 
+        price_gates(&walk, job);
         if (status == 0 && !json_is_true(json_object_get(job, "shut")))
-            status = walk_on(&walk, cost_of(job, limits), &start_us);
+            status = walk_on(&walk, plain_cost(job, limits), &start_us);
         json_object_del(job, "opens_at");
         json_object_del(job, "shut");
         json_object_del(job, "cost");
+        json_object_del(job, "costs");
         start_us = opens_us > start_us ? opens_us : start_us;
         if (limit->readable && start_us < GATE_NEVER)
             json_object_set_new(job, "start", json_integer(start_us));

@@ -2,13 +2,13 @@
 --
 -- ARGV: now, most (jobs, 1 to 50), type, type ... (at most 20)
 -- role: viewer
--- reply: JSON: {"now": "us", "jobs": [{"type", "queue", "id", "key", "cost" where it names its own, "opens_at", "list", "place", "of": as find_job has them}, ...]}
+-- reply: JSON: {"now": "us", "jobs": [{"type", "queue", "id", "key", "cost" where it names its own, "costs": all of it, as cost.lua writes it, where rules count slots by name, "opens_at", "list", "place", "of": as find_job has them}, ...]}
 --        First those in lanes whose keys may start, in the order of their turns, then those whose key has a closed gate, with "opens_at": "us", or
 --        "shut": true: no time opens it; then those that no claim has met yet. Of a lane at a closed gate the first job alone. Paused queues have none; of more than 100 queues,
 --        and of many lanes and jobs of other types before these, some are not looked at.
 --
 -- writes: nothing
--- uses: body heads job_text paused slices time_budget types
+-- uses: body cost heads job_text paused slices time_budget types
 
 local QUEUES_MOST = 100
 local TYPES_MOST = 20
@@ -26,9 +26,10 @@ end
 -- key: of its lane; nil: it stands in its queue. place: from the head on.
 local function row_of(entry, name, queue, key, place, opens_at)
     local _, at = heads.attrs_of(entry)
-    local path, list = types.load(name).path, key and 'lane:' .. queue .. '/' .. name .. '/' .. key or 'queue:' .. queue
-    local cost = body.cost(entry)
-    return {id = sub(body.id(entry, at) or '', 1, KEY_MOST), type = name, queue = queue, opens_at = opens_at, cost = cost and us(cost),
+    local t, slots = types.load(name), body.cost(entry)
+    local path, list = t.path, key and 'lane:' .. queue .. '/' .. name .. '/' .. key or 'queue:' .. queue
+    return {id = sub(body.id(entry, at) or '', 1, KEY_MOST), type = name, queue = queue, opens_at = opens_at, cost = slots and us(slots),
+            costs = t.named and cost.text((types.job_cost(t, entry))) or nil,
             list = list, place = us(place), of = us(call('LLEN', P .. list)),
             key = path and body.shown_key(entry, path, key or body.key(entry, path)) or own_key(entry)}
 end

@@ -45,7 +45,7 @@ struct price {
 /* Returns the jobs of a price as a gate counts them. */
 static int64_t jobs_at(const struct gate *g, const struct price *price)
 {
-    return g->base.of_jobs ? price->all : price->jobs;
+    return g->base.of_jobs || g->counts_named ? price->all : price->jobs;
 }
 
 /* ---- The gates that decide */
@@ -76,7 +76,8 @@ static unsigned doubt_of(const struct rule *rule)
            (rule->adapt_high ? LATER_ADAPTS : 0u);
 }
 
-static int line_add(struct line *line, const struct limit *limit, struct forecast *out)
+static int line_add(struct line *line, const struct limit *limit, const struct type_status *type,
+                    struct forecast *out)
 {
     if (limit_looked_at(limit) > line->from_us)
         line->from_us = limit_looked_at(limit);
@@ -86,12 +87,12 @@ static int line_add(struct line *line, const struct limit *limit, struct forecas
         const struct rule *rule = &limit->set.at[i];
         bool rate = rule->algorithm != ALGORITHM_CONCURRENCY && !*rule->by;
 
-        out->because |= doubt_of(rule);
+        out->because |= doubt_of(rule) | (*rule->of && type->own_costs ? LATER_COSTS : 0u);
         if (!rate || line->count == GATES_MAX)
             continue;
         if (gate_copy(&line->gates[line->count], &limit->gates[i]) < 0)
             return WEIR_EINTERNAL;
-        line->count++;
+        type_price(type, &line->gates[line->count++]);
     }
     return 0;
 }
@@ -133,7 +134,7 @@ static int64_t line_last_alone(const struct line *line, const struct price *pric
     return last_us;
 }
 
-/* Takes the gates that count jobs out of a line whose jobs cost more and less; returns what these say alone. */
+/* Takes the gates that count jobs, or slots by name, out of a line whose jobs cost more and less; returns what these say alone. */
 static int64_t line_part(struct line *line, const struct price *price)
 {
     int64_t last_us = line->from_us;
@@ -142,7 +143,7 @@ static int64_t line_part(struct line *line, const struct price *price)
     for (size_t i = 0; i < line->count; i++) {
         struct gate *g = &line->gates[i];
 
-        if (g->base.of_jobs) {
+        if (g->base.of_jobs || g->counts_named) {
             last_us = max_i64(last_us, gate_nth_start(g, line->from_us, price->all, 1));
             gate_free(g);
         } else {
@@ -196,6 +197,26 @@ static int64_t even_cost(const struct type_status *type)
     return type->own_costs && type->backlog && type->backlog->jobs > 0 ? type->backlog->least : type->cost;
 }
 
+/* Slots by name that a job of the type says, on average, as far as is known. */
+static struct job_cost said_on_average(const struct type_status *type)
+{
+    return type->own_costs && type->backlog ? type->backlog->each : cost_of(COST_UNSAID);
+}
+
+void type_price(const struct type_status *type, struct gate *g)
+{
+    struct job_cost said = said_on_average(type);
+
+    gate_price(g, &said, &type->costs);
+}
+
+double limits_cost_at(const struct rule *rule, const struct type_status *type)
+{
+    struct job_cost said = said_on_average(type);
+
+    return rule->of_jobs ? 1 : *rule->of ? (double)cost_at(rule, &said, &type->costs) : limits_cost(type);
+}
+
 double limits_cost(const struct type_status *type)
 {
     return is_even(type) ? (double)even_cost(type)
@@ -242,14 +263,15 @@ static void view_begin(struct view *view, int64_t from_us)
     view->from_us = from_us;
 }
 
-static void view_add(struct view *view, const struct limit *limit)
+static void view_add(struct view *view, const struct limit *limit, const struct type_status *type)
 {
     int64_t from_us = limit_looked_at(limit);
 
     for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
         if (*limit->set.at[i].by || view->count == GATES_MAX)
             continue;
-        view->gates[view->count++] = limit->gates[i];
+        view->gates[view->count] = limit->gates[i];
+        type_price(type, &view->gates[view->count++]);
         from_us = limit->held_until_us[i] > from_us ? limit->held_until_us[i] : from_us;
     }
     view->from_us = from_us > view->from_us ? from_us : view->from_us;
@@ -291,7 +313,7 @@ static int64_t own_start(const struct limits *limits, const struct type_status *
     for (size_t i = 0; i < type->limit_count; i++) {
         if (!type->limits[i]->readable)
             return GATE_NEVER;
-        view_add(&view, type->limits[i]);
+        view_add(&view, type->limits[i], type);
     }
     start_us = view_start(&view, type_next_cost(type));
     return type->backlog && type->backlog->opens_us > start_us ? type->backlog->opens_us : start_us;
@@ -306,21 +328,25 @@ static int64_t turn_of(const struct limits *limits, const struct limit *limit, c
     if (type_backlog(type) == 0 || !type->served)
         return 0;
     view_begin(&view, limits->now_us);
-    view_add(&view, limit);
+    view_add(&view, limit, type);
     start_us = view_start(&view, type_next_cost(type));
     return start_us > limits->now_us && start_us < GATE_NEVER && own_start(limits, type) == start_us
                ? start_us
                : 0;
 }
 
-/* Finds the gate of a limit that opens last for a job of that cost. */
-static size_t last_gate(const struct limit *limit, int64_t cost)
+/* Finds the gate of a limit that opens last for the next job of a type. */
+static size_t last_gate(const struct limit *limit, const struct type_status *type)
 {
     int64_t last_us = 0;
     size_t last = 0;
 
     for (size_t i = 0; i < limit->set.count; i++) {
-        int64_t at_us = *limit->set.at[i].by ? 0 : gate_start(&limit->gates[i], limit->now_us, cost);
+        struct gate g = limit->gates[i]; /* shallow: only looked at */
+        int64_t at_us;
+
+        type_price(type, &g);
+        at_us = *limit->set.at[i].by ? 0 : gate_start(&g, limit->now_us, type_next_cost(type));
 
         if (at_us > last_us) {
             last_us = at_us;
@@ -350,7 +376,7 @@ bool type_awaits_turn(const struct limits *limits, const struct type_status *typ
                                    : 0;
 
             if (until_us > 0 && until_us < out->until_us)
-                *out = (struct type_turn){limit, last_gate(limit, type_next_cost(other)), until_us};
+                *out = (struct type_turn){limit, last_gate(limit, other), until_us};
         }
     }
     return out->limit;
@@ -404,10 +430,10 @@ static int line_make(struct line *line, const struct limits *limits, const struc
         there |= is_it;
         if (is_shared(limits, type, limit->name))
             out->because |= LATER_OTHERS;
-        status = line_add(line, is_it ? instead : limit, out);
+        status = line_add(line, is_it ? instead : limit, type, out);
     }
     if (status == 0 && instead && !there && limit_holds(type, instead->name))
-        status = line_add(line, instead, out);
+        status = line_add(line, instead, type, out);
     return status;
 }
 
@@ -470,8 +496,9 @@ static const struct rule *key_rule(const struct limits *limits, const struct lim
 
 /* When the last job of a lane starts from from_us on, as far as one gate of its key goes; words: that gate, from at on. 0: it says nothing of
  * time. */
-static int64_t key_last(const struct limits *limits, const struct limit *instead, const json_t *words,
-                        size_t at, struct price price, int64_t from_us)
+static int64_t key_last(const struct limits *limits, const struct type_status *type,
+                        const struct limit *instead, const json_t *words, size_t at, struct price price,
+                        int64_t from_us)
 {
     int64_t last_us;
     struct rule own;
@@ -483,6 +510,7 @@ static int64_t key_last(const struct limits *limits, const struct limit *instead
         return 0;
     gate_init(&g, rule);
     (void)!gate_read(&g, text_at(words, at + 2), limits->now_us, &ignored);
+    type_price(type, &g);
     last_us = gate_nth_start(&g, from_us, jobs_at(&g, &price), price.cost);
     gate_free(&g);
     return last_us < GATE_NEVER ? last_us : 0;
@@ -501,7 +529,7 @@ static int64_t keys_last(const struct limits *limits, const struct type_status *
                               is_even(type) ? even_cost(type) : 1, answer_int(lane, "jobs")};
 
         for (size_t at = 0; at + 3 < json_array_size(words); at += 4) {
-            int64_t at_us = key_last(limits, instead, words, at, price, from_us);
+            int64_t at_us = key_last(limits, type, instead, words, at, price, from_us);
 
             last_us = at_us > last_us ? at_us : last_us;
         }
@@ -567,6 +595,26 @@ static struct price sum_types(const struct limits *limits, const struct limit *l
     return even ? sum : (struct price){slots, 1, sum.all};
 }
 
+/* Lets each job take of the gates that count slots by name what one of all that wait takes, on average. */
+static void price_all(struct line *line, const struct limits *limits, const struct limit *limit)
+{
+    size_t count;
+    const struct hold *holds = limits_holds(limits, limit->name, &count);
+
+    for (size_t i = 0; i < line->count; i++) {
+        double slots = 0, jobs = 0;
+
+        for (size_t k = 0; k < count; k++) {
+            double n = (double)type_backlog(holds[k].type);
+
+            slots += n * limits_cost_at(&line->gates[i].base, holds[k].type);
+            jobs += n;
+        }
+        if (jobs > 0 && line->gates[i].counts_named)
+            line->gates[i].named = (int64_t)(slots / jobs + 0.5);
+    }
+}
+
 int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
                    struct error *e)
 {
@@ -579,7 +627,8 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     int status;
 
     *out = (struct forecast){.last_us = limits->now_us};
-    status = line_add(&line, limit, out);
+    status = line_add(&line, limit, &(struct type_status){.cost = 1}, out);
+    price_all(&line, limits, limit);
     if (status == 0 && sum.jobs > 0 && line.count > 0)
         status = line_last(&line, sum, out);
     out->because |= line.count > 0 ? costs : 0u;
@@ -613,7 +662,7 @@ static int64_t limit_next_start(const struct limit *limit)
     struct view view;
 
     view_begin(&view, limit->now_us);
-    view_add(&view, limit);
+    view_add(&view, limit, &(struct type_status){.cost = 1});
     return view_start(&view, 1);
 }
 
@@ -675,12 +724,6 @@ int64_t limits_next_start(const struct limits *limits, const struct limit *limit
 
 /* ---- Its rate */
 
-/* Returns what a job of the type costs at a rule, on average. */
-static double cost_at(const struct rule *rule, const struct type_status *type)
-{
-    return rule->of_jobs ? 1 : limits_cost(type);
-}
-
 /* Slots a second that a rule lets through now; 0: it does not say. */
 static double rate_of(const struct limit *limit, size_t i)
 {
@@ -704,12 +747,12 @@ const struct rule *limits_rule(const struct type_status *type, double *rate)
         for (size_t k = 0; limit->readable && k < limit->set.count; k++) {
             const struct rule *rule = &limit->set.at[k];
 
-            if (rule->algorithm == ALGORITHM_CONCURRENCY || *rule->by ||
-                (found && (double)rule->count * (double)found->period_us * cost_at(found, type) >=
-                              (double)found->count * (double)rule->period_us * cost_at(rule, type)))
+            if (rule->algorithm == ALGORITHM_CONCURRENCY || *rule->by || limits_cost_at(rule, type) == 0 ||
+                (found && (double)rule->count * (double)found->period_us * limits_cost_at(found, type) >=
+                              (double)found->count * (double)rule->period_us * limits_cost_at(rule, type)))
                 continue;
             found = rule;
-            *rate = rate_of(limit, k) / cost_at(rule, type);
+            *rate = rate_of(limit, k) / limits_cost_at(rule, type);
         }
     }
     return found;
@@ -727,10 +770,13 @@ double limits_pace(const struct limits *limits, const struct type_status *type, 
         const struct limit *limit = type->limits[i];
 
         for (size_t k = 0; limit->readable && k < limit->set.count; k++) {
-            const struct gate *g = &limit->gates[k];
-            double rate = rate_of(limit, k) / cost_at(&limit->set.at[k], type);
-            int64_t last_us = gate_nth_start(g, limits->now_us, jobs_at(g, &price), price.cost);
+            struct gate g = limit->gates[k]; /* shallow: only looked at */
+            double each = limits_cost_at(&limit->set.at[k], type),
+                   rate = each > 0 ? rate_of(limit, k) / each : 0;
+            int64_t last_us;
 
+            type_price(type, &g);
+            last_us = gate_nth_start(&g, limits->now_us, jobs_at(&g, &price), price.cost);
             if (rate > 0 && (last_us > latest_us || (last_us == latest_us && rate < deciding))) {
                 latest_us = last_us;
                 deciding = rate;

@@ -63,9 +63,12 @@ struct type_turn {
 bool type_awaits_turn(const struct limits *limits, const struct type_status *type, struct type_turn *out);
 /* True when all jobs of a type that wait have keys that are paused until somebody resumes them. */
 bool type_is_stopped(const struct type_status *type);
-/* What the one costs that comes next, as far as is known; slots that a job of it takes, on average. */
+/* Lets each job take of a gate whose rule counts slots by name what one of the type takes, on average. */
+void type_price(const struct type_status *type, struct gate *g);
+/* What the one costs that comes next, as far as is known; slots that a job of it takes, on average; those that it takes of a rule. */
 int64_t type_next_cost(const struct type_status *type);
 double limits_cost(const struct type_status *type);
+double limits_cost_at(const struct rule *rule, const struct type_status *type);
 
 /* The rule of a type's limits that is strictest in the long run, of those that hold all of its jobs, and the starts a second that it lets through
  * now; NULL, 0: there is none. It does not depend on what waits. */

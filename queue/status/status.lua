@@ -11,7 +11,7 @@
 --        "seen": {type: {queue where jobs of it are among the first: {"jobs", "named", "slots", "least", "most": of these, of those that name their
 --        cost, and what these cost; "head": of the first, if it names it}; how many where none does}},
 --        "lanes": {type that has jobs in lanes: as backlog has its row},
---        "types": {type: {"counts": what stands in stats:, "cost", "use": [limit, ...], "keyless": as rates.keyless tells it, "own_costs": claims
+--        "types": {type: {"counts": what stands in stats:, "cost", "costs": all of it, where it has names, as cost.lua writes it, "use": [limit, ...], "keyless": as rates.keyless tells it, "own_costs": claims
 --        noted that jobs name their cost, "in_pause": lanes of it may stand in a queue that is paused}},
 --        "paused_types": {type: as reasons.pause has it}, "reasons": {limit: why somebody has paused it}, on the first page,
 --        "paused_keys": {limit/key: as key_pauses.rows tells it, the first of them}, "paused_key_count": all of them, on the first page,
@@ -166,6 +166,7 @@ local function type_row(reply, name, text)
     local t = types.parse(name, text)
     if t.pause then reply.paused_types[name] = reasons.pause('type', name, t.pause) end
     time_budget.spend(1)
+    row.costs = t.costs and t.costs.text
     row.cost, row.own_costs, row.use = t.cost > 1 and us(t.cost) or nil, t.own_costs or nil, t.use[1] and t.use or nil
     return row
 end

@@ -69,6 +69,7 @@ static void read_costs(struct backlog *b, const struct type_status *type, const 
     b->slots = price(type->waiting, &queues, &parked) + price(in_lanes, &parked, &queues);
     if (queues.jobs > 0)
         add_costs(&parked, queues.least, queues.most);
+    (void)cost_parse(answer_text(lanes, "costs"), &b->each);
     b->least = parked.least;
     b->most = parked.most;
     b->head = parked.head > 0 ? parked.head : queues.head;

@@ -73,6 +73,7 @@ void status_type_read(struct type_status *t, const char *name, const json_t *row
     snprintf(t->name, sizeof t->name, "%s", name);
     use_counters(t, json_object_get(row, "counts"), now_us);
     t->cost = positive(answer_int(row, "cost") - 1) + 1;
+    (void)cost_parse(answer_text(row, "costs"), &t->costs);
     t->own_costs = json_is_true(json_object_get(row, "own_costs"));
     t->in_pause = json_is_true(json_object_get(row, "in_pause"));
     t->keyless = read_keyless(json_object_get(row, "keyless"));

@@ -111,7 +111,7 @@ static void keep_last(struct closed *last, const struct closed *other)
 }
 
 static void keep_closed(struct closed *last, const struct limits *limits, const struct limit *limit,
-                        int64_t cost)
+                        const struct type_status *type)
 {
     if (!limit->readable) {
         keep_last(last, &(struct closed){limit, -1, GATE_NEVER, 0});
@@ -119,10 +119,12 @@ static void keep_closed(struct closed *last, const struct limits *limits, const 
     }
     for (size_t i = 0; i < limit->set.count; i++) {
         int64_t held_us = limit->held_until_us[i], at_us;
+        struct gate g = limit->gates[i]; /* shallow: only looked at */
 
         if (*limit->gates[i].rule.by)
             continue;
-        at_us = gate_start(&limit->gates[i], limits->now_us, cost);
+        type_price(type, &g);
+        at_us = gate_start(&g, limits->now_us, type_next_cost(type));
         at_us = held_us > at_us ? held_us : at_us;
         if (at_us > limits->now_us)
             keep_last(last, &(struct closed){limit, (int)i, at_us, held_us});
@@ -161,7 +163,7 @@ static json_t *waits_gates(const struct limits *limits, const struct type_status
     struct type_turn turn;
 
     for (size_t i = 0; i < type->limit_count; i++)
-        keep_closed(&last, limits, type->limits[i], cost);
+        keep_closed(&last, limits, type->limits[i], type);
     if (!last.limit && type_awaits_turn(limits, type, &turn))
         last = (struct closed){turn.limit, (int)turn.rule, turn.until_us, turn.until_us};
     *opens_us = last.opens_us;
@@ -196,14 +198,14 @@ json_t *waits_executor(const struct type_status *type)
 }
 
 /* True when a keyed rule is stricter than another one for jobs of that cost. Rules of concurrency say nothing of time. */
-static bool is_slower(const struct rule *rule, const struct rule *than, double cost)
+static bool is_slower(const struct rule *rule, const struct rule *than, const struct type_status *type)
 {
     bool counts = rule->algorithm == ALGORITHM_CONCURRENCY;
 
     if (!than || than->algorithm == ALGORITHM_CONCURRENCY)
         return !than || !counts || rule->count < than->count;
-    return !counts && (double)rule->count * (double)than->period_us * (than->of_jobs ? 1 : cost) <
-                          (double)than->count * (double)rule->period_us * (rule->of_jobs ? 1 : cost);
+    return !counts && (double)rule->count * (double)than->period_us * limits_cost_at(than, type) <
+                          (double)than->count * (double)rule->period_us * limits_cost_at(rule, type);
 }
 
 /* Returns the strictest of the keyed rules of a type, or NULL. */
@@ -216,7 +218,7 @@ static json_t *waits_keys(const struct type_status *type)
         const struct limit *limit = type->limits[i];
 
         for (size_t k = 0; limit->readable && k < limit->set.count; k++) {
-            if (!*limit->set.at[k].by || !is_slower(&limit->set.at[k], found, limits_cost(type)))
+            if (!*limit->set.at[k].by || !is_slower(&limit->set.at[k], found, type))
                 continue;
             found = &limit->set.at[k];
             json_decref(row);

@@ -15,20 +15,22 @@
 --         "finish" token keep_ms result    done: one with a unique lock, or that is to be remembered so long; one line of JSON, or ''. "ran" us may
 --                                          stand before it
 --         "throttled" token delay_us ""    the provider said stop: its limits pause that long (-1: it gave no time), for its key
---                                          where they are keyed; back to the head of its lane, no attempt used
+--                                          where they are keyed; back to the head of its lane, no attempt used. Rules that count slots by
+--                                          name get theirs back, unless this call says what it cost in truth
 --         "back"  token unstarted ""       handed back to the head of its lane as it is; unstarted 1: it has not started, and gives
 --                                          its slots back as well; else 0
 --         "interrupted" token most reason  its handler died: back to the head of its lane, counted as interrupted and not as an
 --                                          attempt; dead when that was so for the most-th time
 --         "cancelled" token unstarted ""   ended because it was cancelled: does not run again
---         "cost"  token n ""               ends nothing: the job cost n in truth; its gates take or give back the difference
+--         "cost"  token n ""               ends nothing: the job cost n in truth, as cost.lua writes it; its gates take or give back the
+--                                          difference. What is not said was as much as it took
 -- role: worker
 -- reply: the number of stale leases; if pauses began, that one first in a list: [ stale, token, pause_us, the how manieth in a
 --        row, ... ]
 -- time: when needed
 --
 -- format: any
--- uses: bell body cancelled check counters ends gate heads lane lane_names later_records lease leases settle_done settle_failed stop types unspent wake
+-- uses: bell body cancelled check cost counters ends gate heads lane lane_names later_records lease leases rules settle_done settle_failed stop types unspent wake
 
 local paused -- the reply, if pauses began
 
@@ -100,6 +102,8 @@ end
 
 local verbs = {}
 
+local told -- tokens whose true cost this call says
+
 function verbs.finish(job)
     goes('finish', job)
     if job.keep_ms > 0 then goes('kept', job) end
@@ -114,6 +118,7 @@ end
 
 function verbs.throttled(job)
     local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
+    if not told[job.token] then unspent.give_named(job) end
     local pause_us, attempt_used, times = stop.record(job.type, job.key, job.delay_us)
     if times then push_pause(job.token, pause_us, times) end
     if attempt_used then attempts = attempts + 1 end
@@ -157,11 +162,13 @@ end
 
 -- Notes that the job cost that much in truth.
 function verbs.cost(job)
-    local spent, cost, gates = job.cost, lease.cost_of(job.token), types.gates(job.type, job.key)
-    if spent < cost then return unspent.give(job, gates, spent) end
+    local took, gates = unspent.taken(job), types.gates(job.type, job.key)
+    local spent = cost.over(job.cost, took)
+    told[job.token] = true
+    unspent.give(job, gates, spent)
     for _, e in ipairs(gates) do
-        local slots = gate.needs(e, spent) - gate.needs(e, cost)
-        if slots > 0 then gate.charge(e, slots) end
+        local slots, under = gate.needs(e, spent) - gate.needs(e, took), e.base.under
+        if slots > 0 then gate.charge(e, slots, under and max(0, rules.slots(under, spent) - rules.slots(under, took))) end
     end
 end
 
@@ -188,9 +195,10 @@ end
 -- Reads one verb that is of no group, before which it says how long that ran ('': it does not); returns what is wrong with it.
 local function read_end(ARGV, i, ran, leaving, costs)
     local verb, token, n = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
+    if verb == 'cost' then n = cost.parse(ARGV[i + 2] or '', 0) end
     if not verbs[verb] then return 'settle: unknown verb ' .. tostring(verb) end
     local of_lane = i + 3 <= #ARGV and lease.lane_of(token)
-    if not of_lane or not is_whole(n, verb == 'throttled' and -1 or 0) then
+    if not of_lane or not (type(n) == 'table' or is_whole(n, verb == 'throttled' and -1 or 0)) then
         return 'settle: ' .. verb .. ' needs a token, a number, a reason'
     end
     if ran ~= '' and not is_whole(tonumber(ran)) then return 'settle: ran needs a number' end
@@ -315,7 +323,8 @@ end
 local function settle_costs(worker, costs)
     local wrong, found = check.wrong_kind('active:' .. worker, 'hash'), {}
     for _, job in ipairs(wrong and {} or costs) do
-        if call('HEXISTS', P .. 'active:' .. worker, job.token) == 1 then
+        if types.load(job.type).named then job.entry = call('HGET', P .. 'active:' .. worker, job.token) end
+        if job.entry or call('HEXISTS', P .. 'active:' .. worker, job.token) == 1 then
             wrong = wrong or types.wrong(job.type, job.key)
             found[#found + 1] = job
         end
@@ -341,7 +350,7 @@ end
 
 local function settle_all(ARGV)
     local worker, done, leaving, costs = ARGV[2], {}, {}, {}
-    paused, lane_parts = {''}, {}
+    paused, lane_parts, told = {''}, {}, {}
     if not worker then return refuse('settle: no worker') end
     settle_failed.begin(worker)
     local wrong, stale = read_arguments(ARGV, done, leaving, costs), 0

@@ -20,6 +20,7 @@ enum algorithm {
 #define GATE_AHEAD_MOST_US 210000
 
 #define RULE_PATH_SIZE 129
+#define RULE_OF_SIZE 33
 #define RULE_ZONE_SIZE 65
 
 /* A change of local clocks, the same every year: on that weekday (0: Sunday) of that week of a month (5: the last), at_s after midnight
@@ -46,6 +47,7 @@ struct rule {
     int place;                 /* in its limit, from 0: the index in the keys of its gates */
     int adapt_low, adapt_high; /* thousandths of the count; 0: the rate is what it is */
     bool of_jobs;              /* a job takes one slot, whatever it costs */
+    char of[RULE_OF_SIZE];     /* else which part of the cost it counts; "": the plain one */
     char by[RULE_PATH_SIZE];   /* "": one gate for all */
     char zone_name[RULE_ZONE_SIZE];
 };
@@ -83,4 +85,7 @@ struct gate {
     struct gate *former;                 /* states under rules that were in force before; owned */
     int former_count;
     int64_t till_us; /* of a former state: it is remembered until then at least */
+    /* its rule counts slots by name: each job takes `named` of them, whatever else is asked to cost */
+    bool counts_named;
+    int64_t named;
 };

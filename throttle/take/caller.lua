@@ -3,7 +3,7 @@
 --
 --   caller.ask(verb, ARGV[, holds, on_start])   the reply. ARGV: the nine arguments of take_wait, and what the verb adds; holds: it gives
 --                                               back what it takes; on_start(at): called before it starts, and its gates are loaded
--- uses: gate line partition rules takes
+-- uses: cost gate line partition rules takes
 
 local caller = {}
 
@@ -46,20 +46,20 @@ end
 -- ---- The call
 
 -- Says what is wrong with the nine arguments; nil: nothing.
-local function wrong_arguments(ARGV, cost, most)
+local function wrong_arguments(ARGV, said, most)
     if ARGV[2] ~= 'wait' and ARGV[2] ~= 'ask' and ARGV[2] ~= 'leave' or not is_whole(most, -1) or not find(ARGV[8], '^%w+$') then
         return 'wants now, wait, ask or leave, rules, limit, key, cost, place, tag, most'
     end
     if takes.wrong_rules(ARGV[3]) then return 'wrong rule' end
     if not is_name(ARGV[4]) or ARGV[5] ~= '' and not rules.is_key(ARGV[5]) then return 'wrong name of a limit or key' end
-    if not is_whole(cost, 1) then return 'wrong cost' end
-    local came, own, tag = match(ARGV[7], '^(%d+)%.(%d+)%.(%w+)$')
-    if ARGV[7] ~= '' and (not is_whole(tonumber(came)) or tonumber(own) ~= cost or tag ~= ARGV[8]) then return 'wrong place' end
+    if not said then return 'wrong cost' end
+    local came, own, tag = match(ARGV[7], '^(%d+)%.([^.]+)%.(%w+)$')
+    if ARGV[7] ~= '' and (not is_whole(tonumber(came)) or cost.part(takes.cost(own) or 0) ~= cost.part(said) or tag ~= ARGV[8]) then return 'wrong place' end
 end
 
 function caller.ask(verb, ARGV, holds, on_start)
-    local cost, most, place = tonumber(ARGV[6]), tonumber(ARGV[9]), ARGV[7]
-    local wrong = wrong_arguments(ARGV, cost, most)
+    local said, most, place = takes.cost(ARGV[6]), tonumber(ARGV[9]), ARGV[7]
+    local wrong = wrong_arguments(ARGV, said, most)
     if wrong then return refuse('%s: %s', verb, wrong) end
     local refusal = ARGV[2] ~= 'leave' and partition.refusal(ARGV[4])
     if refusal then return refusal end
@@ -73,8 +73,9 @@ function caller.ask(verb, ARGV, holds, on_start)
         return {1}
     end
     local came = line.came(place)
-    if place == '' then place = format('%d.%d.%s', came, cost, ARGV[8]) end
-    return wait(place, cost, came, most, ARGV[2] == 'wait', on_start)
+    local c = takes.whole(limit, said)
+    if place == '' then place = format('%d.%s.%s', came, cost.text(c), ARGV[8]) end
+    return wait(place, c, came, most, ARGV[2] == 'wait', on_start)
 end
 
 return caller

@@ -21,7 +21,7 @@
 --                                       whether more sleep on
 --   line.at(gate_name)                  the lines at a gate, named as in lane.lua: "!<limit>[/<key>]" each
 --
---   line:<limit>[/<key>]   who waits: place -> when it came. A place is <came>.<cost>.<tag>
+--   line:<limit>[/<key>]   who waits: place -> when it came. A place is <came>.<cost, as cost.lua writes it>.<tag>
 --   due:<limit>[/<key>]    place -> when its slot comes, as it was told; * -> the last start; ~ -> when the first in line last found
 --                          that others (jobs) had taken its slot: for a while each place is reckoned two slots then
 --   turn:<place>           the bell: times at which the slot comes, sooner than was told
@@ -64,7 +64,7 @@ local counts -- whether a gate is one of concurrency
 local function load_gates()
     count, counts = #its_rules, false
     for i = 1, count do
-        gates[i] = gate.load_safe(takes.gate_name(limit, its_rules[i], key), its_rules[i])
+        gates[i] = takes.load(limit, its_rules[i], key)
         if not gates[i] then return false end
         counts = counts or its_rules[i].in_flight
     end
@@ -118,7 +118,7 @@ local function start_at(at, cost)
     for i = 1, count do gate.take(gates[i], at, 1, cost) end
 end
 
-local function cost_of(place) return tonumber(match(place, '^%d+%.(%d+)%.')) end
+local function cost_of(place) return takes.whole(limit, takes.cost(match(place, '^%d+%.([^.]+)%.'))) end
 
 local function ticket_of(came) return tonumber(call('ZSCORE', due, '*') or came) end
 
@@ -242,7 +242,7 @@ local function hold(cost, at, ticket, comes)
         if g.base.in_flight then
             call_safe('SADD', P .. 'at:' .. g.name, node)
             if at <= now + gate.AHEAD then gate.hold(g, node, ticket, max(now, comes) + LATE) end
-        elseif gate.start(g, cost, node, ticket) + ceil(g.base.period / g.base.count) >= at then
+        elseif gate.needs(g, cost) > 0 and gate.start(g, cost, node, ticket) + ceil(g.base.period / g.base.count) >= at then
             gate.hold(g, node, ticket, at + gate.AHEAD)
         end
     end

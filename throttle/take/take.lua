@@ -1,7 +1,7 @@
 -- take: slots for callers of any kind, now or not at all.
 --
 -- ARGV: now, peek (1: takes nothing, 0), rules ('' for the limits' own; else a set of rules in the stored form, without
---       marks, for all items), then for each of 1 to 1,000 items: limit, key ('' for none), cost
+--       marks, for all items), then for each of 1 to 1,000 items: limit, key ('' for none), cost, as cost.lua writes it
 -- role: taker
 -- reply: for each item, in order, five elements:
 --        status                1 allowed, 0 denied, 2 never (the cost is more than a gate can ever hold),
@@ -36,7 +36,7 @@ local peek -- true when this call only looks
 
 -- ---- Items
 
-local gate_name, limit_of = takes.gate_name, takes.limit_of
+local limit_of = takes.limit_of
 local gates, count = {}, 0 -- those of the item
 local closed -- is its key, for good or until somebody renews its rules?
 local open_limit, open_key -- whose gates are loaded: the next item of the same limit and key finds them
@@ -51,14 +51,15 @@ local function open_gates(limit, key)
     if wrong then return wrong end
     count = #list
     for i = 1, count do
-        gates[i] = gate.load_safe(gate_name(limit, list[i], key), list[i])
+        gates[i] = takes.load(limit, list[i], key)
         if not gates[i] then return 'foreign' end
     end
     open_limit, open_key = limit, key
 end
 
 -- Makes the five elements of the reply.
-local function item(limit, key, cost)
+local function item(limit, key, said)
+    local c = said == 1 and 1 or takes.whole(limit, said)
     if limit.set and find(key, '|', 1, true) then key = rules.key(limit.set, key) end
     if limit ~= open_limit or key ~= open_key then
         local wrong = open_gates(limit, key)
@@ -68,13 +69,13 @@ local function item(limit, key, cost)
     local paused = closed and CLOSED or set.pause_until and max(now, rules.paused(set)) or now
     local start = paused
     for i = 1, count do
-        local s = gate.start(gates[i], cost)
+        local s = gate.start(gates[i], c)
         if s > start then start = s end
     end
     local allowed, burst, remaining, resets = start == now, huge, huge, paused
     for i = 1, count do
         local g = gates[i]
-        if allowed and not peek then gate.take(g, now, 1, cost) end
+        if allowed and not peek then gate.take(g, now, 1, c) end
         local most, left, full = gate.figures(g, allowed and now)
         if most < burst then burst = most end
         if left < remaining then remaining = left end
@@ -82,13 +83,13 @@ local function item(limit, key, cost)
     end
     if paused > now then remaining = 0 end
     if allowed then return 1, burst, remaining, -1, resets - now end
-    if start == huge then return 2, gate.misfit(gates, count, cost) or burst, remaining, -1, resets - now end
+    if start == huge then return 2, gate.misfit(gates, count, c) or burst, remaining, -1, resets - now end
     return 0, burst, remaining, start - now, resets - now
 end
 
 -- ---- The call
 
--- Makes the costs in ARGV numbers.
+-- Reads the costs in ARGV.
 local function wrong_arguments(ARGV, given)
     local items = (#ARGV - 3) / 3
     if items < 1 or items > MOST_ITEMS or items % 1 ~= 0 or ARGV[2] ~= '0' and ARGV[2] ~= '1' then
@@ -96,13 +97,13 @@ local function wrong_arguments(ARGV, given)
     end
     if takes.wrong_rules(given) then return 'wrong rule' end
     for i = 4, #ARGV, 3 do
-        local key, cost = ARGV[i + 1], ARGV[i + 2] == '1' and 1 or tonumber(ARGV[i + 2])
+        local key, said = ARGV[i + 1], ARGV[i + 2] == '1' and 1 or takes.cost(ARGV[i + 2])
         if i == 4 or ARGV[i] ~= ARGV[i - 3] then
             if not is_name(ARGV[i]) then return 'wrong name of a limit or key' end
         end
         if key ~= '' and not rules.is_key(key) then return 'wrong name of a limit or key' end
-        if cost ~= 1 and (not cost or cost < 1 or cost % 1 ~= 0) then return 'wrong cost' end
-        ARGV[i + 2] = cost
+        if not said then return 'wrong cost' end
+        ARGV[i + 2] = said
     end
 end
 

@@ -8,8 +8,11 @@
 --   takes.rules(limit, key, holds)  the rules that hold the key; until when (huge: no end); is it closed? And the word that says what is wrong with
 --                                   them; nil: nothing
 --   takes.gate_name(limit, rule, key)
+--   takes.load(limit, rule, key)    its gate; nil: the key is of a wrong kind
+--   takes.cost(text[, least])       what that text says; a number, or by name; nil: it is no cost
+--   takes.whole(limit, said)        what a caller costs at a limit, as its gates take it: plain slots, where no rule counts others
 --   takes.wrong_rules(given)        are they no rules in the stored form?
--- uses: key_rules rules
+-- uses: cost gate key_rules rules
 
 local takes = {}
 
@@ -65,6 +68,18 @@ function takes.gate_name(limit, rule, key)
     local name = limit.names[rule.index]
     return key ~= '' and (rule.by or not limit.set.path) and name .. '/' .. key or name
 end
+
+function takes.load(limit, rule, key)
+    return gate.load_safe(takes.gate_name(limit, rule, key), limit.set.named and rules.mixed(rule) or rule)
+end
+
+function takes.cost(text, least)
+    local n = tonumber(text)
+    if n then return is_whole(n, least or 1) and n or nil end
+    return cost.parse(text, least)
+end
+
+function takes.whole(limit, said) return limit.set and limit.set.named and cost.over(said, 1) or cost.part(said) end
 
 function takes.wrong_rules(given)
     if given == '' then return false end
