@@ -77,11 +77,12 @@ static const struct folder {
 /* A text that only some files of the layers may have. where: beginnings of paths. */
 static const struct reserved {
     const char *text;
-    const char *where[9];
+    const char *where[10];
 } reserved[] = {
     {"#include <ev.h>",
-     {"core/redis/link.c", "worker/parts/shared.h", "worker/parts/ending.h", "worker/partition/partition.h",
-      "worker/way/curl_loop.h", "worker/way/pipe_child.h", "worker/way/rest.h", "serve/"}},
+     {"core/redis/link.c", "core/redis/master.h", "worker/parts/shared.h", "worker/parts/ending.h",
+      "worker/partition/partition.h", "worker/way/curl_loop.h", "worker/way/pipe_child.h",
+      "worker/way/rest.h", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/stream.c", "producer/enqueue.c", "worker/exit.c", "worker/parts/waking.c",
       "serve/take_batcher.c"}},

@@ -1,4 +1,4 @@
-/* link: requests go into a first-in-first-out ring, answers take them out; Redis answers in order.
+/* link: requests go into a queue (requests.h), answers take them out; Redis answers in order.
  *
  *   IDLE -> WAITING -> ROUTING -> CONNECTING -> GREETING -> UP
  *              ^__________|____________|____________|________|  give_up()
@@ -15,10 +15,13 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/number.h"
+#include "core/random.h"
+#include "core/redis/master.h"
+#include "core/redis/requests.h"
 #include "core/redis/route.h"
 #include "core/wire/credential.h"
 #include "core/wire/handshake.h"
@@ -29,21 +32,10 @@
 #define GREETING_S 5
 #define BACKOFF_FIRST_US (SECOND_US / 10)
 #define BACKOFF_LAST_US (5 * SECOND_US)
-#define READS_IN_A_ROW 16 /* 1 MiB; then the loop's other watchers have their turn */
-#define REQUESTS_FIRST 64
+#define READS_IN_A_ROW 16          /* 1 MiB; then the loop's other watchers have their turn */
 #define FOLLOW_US (SECOND_US / 10) /* while the leader is not connected */
 
 enum link_state { LINK_IDLE, LINK_WAITING, LINK_ROUTING, LINK_CONNECTING, LINK_GREETING, LINK_UP };
-
-struct request {
-    struct args args;     /* for the repeat when its function is missing */
-    link_reply *on_reply; /* NULL: a step of the handshake */
-    void *arg;
-    double timeout_s;
-    int64_t deadline_us;
-    enum handshake_step step;
-    bool repeated;
-};
 
 struct link {
     struct ev_loop *loop;
@@ -60,18 +52,15 @@ struct link {
     int failures;         /* in a row, without a good answer between */
     bool asked_again;     /* for the password, since it was up last */
 
-    struct request *requests; /* a ring; capacity is a power of two */
-    size_t first, count, capacity;
-    uint64_t answered;  /* requests that have left the ring: the number of the first one in it */
-    uint64_t loaded_at; /* requests below this number were sent before the functions were loaded last */
+    struct requests requests; /* under way */
+    uint64_t loaded_at;       /* requests below this number were sent before the functions were loaded last */
 
     int64_t timer_us;
     struct ev_timer timer;
     struct ev_prepare prepare;
-    struct ev_io io, recheck, news;
+    struct ev_io io;
     struct route route;      /* of this connection */
-    struct watch *watch;     /* of the Sentinels; NULL: none */
-    int64_t asked_us;        /* when they were asked */
+    struct master master;    /* is that still the master? */
     struct routing *routing; /* asked for the next one: one that hangs is asked once, by all attempts */
     struct arena arena;
     struct wire wire;
@@ -79,18 +68,12 @@ struct link {
 
 /* ---- The timer */
 
-static struct request *request_at(const struct link *l, size_t i)
-{
-    return &l->requests[(l->first + i) & (l->capacity - 1)];
-}
-
 /* Returns when the Sentinels are asked again: never while they are being asked. */
 static int64_t recheck_us(const struct link *l)
 {
-    bool asks = l->address.finder == REDIS_BY_SENTINELS && !l->leader && l->state == LINK_UP &&
-                !ev_is_active(&l->recheck);
+    bool asks = l->address.finder == REDIS_BY_SENTINELS && !l->leader && l->state == LINK_UP;
 
-    return asks ? l->asked_us + watch_rest_us(l->watch) : INT64_MAX;
+    return asks ? master_next_us(&l->master) : INT64_MAX;
 }
 
 /* Returns when the link must be looked at again if nothing comes. */
@@ -102,9 +85,8 @@ static int64_t next_us(const struct link *l)
         return 0;
     if (l->state >= LINK_WAITING && l->state <= LINK_CONNECTING)
         return l->until_us;
-    for (size_t i = 0; i < l->count; i++)
-        if (request_at(l, i)->deadline_us < next)
-            next = request_at(l, i)->deadline_us;
+    for (size_t i = 0; i < l->requests.count; i++)
+        next = min_i64(next, requests_at(&l->requests, i)->deadline_us);
     return next;
 }
 
@@ -131,50 +113,18 @@ static void fail(struct link *l, const struct error *why)
 
 /* ---- Requests */
 
-/* Room is made while half of the ring is still free: when there is no memory the link fails, and the requests
- * of this run of the loop still have a place to wait for their NULL. */
-static void make_room(struct link *l)
-{
-    struct request *bigger;
-    struct error e;
-
-    if (l->count * 2 < l->capacity)
-        return;
-    bigger = calloc(l->capacity * 2, sizeof *bigger);
-    if (!bigger) {
-        error_set(&e, WEIR_EINTERNAL, "redis %s: out of memory for requests", l->wire.name);
-        fail(l, &e);
-        return;
-    }
-    for (size_t i = 0; i < l->count; i++)
-        bigger[i] = *request_at(l, i);
-    free(l->requests);
-    l->requests = bigger;
-    l->first = 0;
-    l->capacity *= 2;
-}
-
 static void push(struct link *l, const struct request *q)
 {
     struct error e;
 
-    make_room(l);
-    assert(l->count < l->capacity);
-    *request_at(l, l->count++) = *q;
+    if (!requests_push(&l->requests, q)) {
+        error_set(&e, WEIR_EINTERNAL, "redis %s: out of memory for requests", l->wire.name);
+        fail(l, &e);
+    }
     if (wire_add(&l->wire, &q->args, &e) < 0)
         fail(l, &e);
     if (q->deadline_us < l->timer_us)
         set_timer(l, q->deadline_us);
-}
-
-static struct request pop(struct link *l)
-{
-    struct request q = *request_at(l, 0);
-
-    l->first = (l->first + 1) & (l->capacity - 1);
-    l->count--;
-    l->answered++;
-    return q;
 }
 
 static void push_steps(struct link *l, enum handshake_step first, enum handshake_step last)
@@ -193,8 +143,8 @@ static void push_steps(struct link *l, enum handshake_step first, enum handshake
 
 static void fail_requests(struct link *l)
 {
-    while (l->count > 0) {
-        struct request q = pop(l);
+    while (l->requests.count > 0) {
+        struct request q = requests_pop(&l->requests);
 
         if (q.on_reply)
             q.on_reply(q.arg, NULL);
@@ -226,14 +176,9 @@ static void set_state(struct link *l, enum link_state state, int64_t until_us)
 /* Returns a wait with full jitter, from 0 to the bound, so that a thousand workers do not come back together. */
 static int64_t backoff_us(const struct link *l)
 {
-    int64_t bound_us = BACKOFF_FIRST_US << (l->failures < 10 ? l->failures : 10);
-    uint64_t random = (uint64_t)clock_mono_us();
+    int64_t bound_us = BACKOFF_FIRST_US << min_i64(l->failures, 10);
 
-    if (bound_us > BACKOFF_LAST_US)
-        bound_us = BACKOFF_LAST_US;
-    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
-        random *= UINT64_C(0x9e3779b97f4a7c15);
-    return (int64_t)(random % (uint64_t)bound_us);
+    return (int64_t)(random_fraction() * (double)min_i64(bound_us, BACKOFF_LAST_US));
 }
 
 /* A password that is refused may have changed since it was asked for: once it is asked for again at once. */
@@ -249,18 +194,6 @@ static void forget_question(struct link *l)
     l->routing = NULL;
 }
 
-static void watch_with(struct link *l, struct watch *new)
-{
-    ev_io_stop(l->loop, &l->news);
-    watch_free(l->watch);
-    l->watch = new;
-    l->asked_us = clock_mono_us();
-    if (!new)
-        return;
-    ev_io_set(&l->news, watch_fd(new), EV_READ);
-    ev_io_start(l->loop, &l->news);
-}
-
 /* Acts at the end of each watcher on what it has found. */
 static void give_up_if_failed(struct link *l)
 {
@@ -271,11 +204,7 @@ static void give_up_if_failed(struct link *l)
         return;
     l->failure.status = l->refusal.status = 0;
     ev_io_stop(l->loop, &l->io);
-    if (ev_is_active(&l->recheck)) {
-        ev_io_stop(l->loop, &l->recheck);
-        forget_question(l);
-    }
-    watch_with(l, NULL);
+    master_forget(&l->master);
     wire_close(&l->wire);
     if (again) {
         l->asked_again = true;
@@ -352,60 +281,28 @@ static void take_route(struct link *l)
     if (status < 0) {
         fail(l, &e);
     } else {
-        watch_with(l, watch);
+        master_watch(&l->master, watch);
         begin_dialing(l);
     }
 }
 
-/* ---- Is it still the master? A Redis that came back, or was cut off, may think so itself, and what it is told then is lost. */
-
-/* Asks anew where the master is. Where nobody answers, the connection stays. No password is asked for: it would be a process each time. */
-static void begin_recheck(struct link *l)
+/* Hears from the Sentinels. now: where the master is; NULL: nothing is known of that. */
+static void on_master(void *arg, const struct route *now)
 {
-    struct redis_address where = l->address;
+    struct link *l = arg;
     struct error e;
 
-    l->asked_us = clock_mono_us();
-    where.password_file[0] = where.password_command[0] = '\0';
-    if (routing_begin(&where, &l->routing, &e) < 0)
-        return;
-    ev_io_set(&l->recheck, routing_fd(l->routing), EV_READ);
-    ev_io_start(l->loop, &l->recheck);
-}
-
-static void on_recheck(struct ev_loop *loop, struct ev_io *io, int revents)
-{
-    struct link *l = io->data;
-    struct watch *watch = NULL;
-    struct route now = {0};
-    struct error e;
-
-    (void)revents;
-    ev_io_stop(loop, io);
-    if (routing_take(l->routing, &now, &watch, &e) == 0 && !redis_address_is_same(&now.to, &l->route.to)) {
+    if (now && !redis_address_is_same(&now->to, &l->route.to)) {
         error_set(&e, WEIR_EUNREACHABLE, "redis %s: another one is the master now", l->wire.name);
         fail(l, &e);
     }
-    route_free(&now);
-    forget_question(l);
-    watch_with(l, watch);
     set_timer(l, next_us(l));
     give_up_if_failed(l);
 }
 
-static void on_news(struct ev_loop *loop, struct ev_io *io, int revents)
-{
-    struct link *l = io->data;
-
-    (void)loop;
-    (void)revents;
-    watch_hear(l->watch);
-    set_timer(l, next_us(l));
-}
-
 static void up_if_greeted(struct link *l)
 {
-    if (l->state != LINK_GREETING || l->count > 0 || l->failure.status)
+    if (l->state != LINK_GREETING || l->requests.count > 0 || l->failure.status)
         return;
     set_state(l, LINK_UP, 0);
     l->asked_again = false;
@@ -443,7 +340,7 @@ static void repeat(struct link *l, struct request *q, uint64_t number)
 {
     if (number >= l->loaded_at) {
         push_steps(l, HANDSHAKE_LOAD, HANDSHAKE_LOAD);
-        l->loaded_at = l->answered + l->count;
+        l->loaded_at = l->requests.answered + l->requests.count;
     }
     q->repeated = true;
     push(l, q);
@@ -481,8 +378,8 @@ static void take_redirection(struct link *l, struct request *q, const struct red
 
 static void take_answer(struct link *l, const struct redisReply *reply)
 {
-    uint64_t number = l->answered;
-    struct request q = pop(l);
+    uint64_t number = l->requests.answered;
+    struct request q = requests_pop(&l->requests);
     struct error e;
 
     if (l->address.finder == REDIS_BY_CLUSTER && is_fault(reply, REDIS_FAULT_CLUSTER)) {
@@ -513,7 +410,7 @@ static void take_answers(struct link *l)
     int n = 0;
 
     while (!l->failure.status && (n = wire_reply(&l->wire, &reply, &e)) > 0) {
-        if (l->count > 0) {
+        if (l->requests.count > 0) {
             take_answer(l, reply);
         } else {
             error_set(&e, WEIR_EUNREACHABLE, "redis %s: an answer that nobody asked for; check the address",
@@ -600,10 +497,12 @@ static void check_deadlines(struct link *l)
     if (next_us(l) > now_us)
         return;
     read_all(l);
-    for (size_t i = 0; i < l->count && !l->failure.status; i++) {
-        if (request_at(l, i)->deadline_us > now_us)
+    for (size_t i = 0; i < l->requests.count && !l->failure.status; i++) {
+        const struct request *q = requests_at(&l->requests, i);
+
+        if (q->deadline_us > now_us)
             continue;
-        wire_timed_out(&l->wire, request_at(l, i)->timeout_s, &e);
+        wire_timed_out(&l->wire, q->timeout_s, &e);
         fail(l, &e);
     }
 }
@@ -642,7 +541,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
         else if (l->state >= LINK_GREETING)
             check_deadlines(l);
         if (l->state == LINK_UP && l->failure.status == 0 && recheck_us(l) <= clock_mono_us())
-            begin_recheck(l);
+            master_ask(&l->master, &l->address);
     }
     give_up_if_failed(l);
     set_timer(l, next_us(l));
@@ -659,20 +558,17 @@ struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
         return NULL;
     *l =
         (struct link){.loop = loop, .address = *address, .events = events, .arg = arg, .timer_us = INT64_MAX};
-    l->capacity = REQUESTS_FIRST;
-    l->requests = calloc(l->capacity, sizeof *l->requests);
-    if (!l->requests) {
+    if (!requests_open(&l->requests)) {
         free(l);
         return NULL;
     }
     wire_init(&l->wire, address, &l->arena);
     ev_init(&l->io, on_io);
-    ev_init(&l->recheck, on_recheck);
-    ev_init(&l->news, on_news);
+    master_init(&l->master, loop, on_master, l);
     ev_init(&l->timer, on_timer);
     ev_prepare_init(&l->prepare, on_prepare);
     ev_set_priority(&l->prepare, EV_MINPRI + 1); /* behind those that may still send */
-    l->io.data = l->recheck.data = l->news.data = l->timer.data = l->prepare.data = l;
+    l->io.data = l->timer.data = l->prepare.data = l;
     return l;
 }
 
@@ -724,15 +620,14 @@ void link_free(struct link *l)
     if (!l)
         return;
     ev_io_stop(l->loop, &l->io);
-    ev_io_stop(l->loop, &l->recheck);
     ev_timer_stop(l->loop, &l->timer);
     ev_prepare_stop(l->loop, &l->prepare);
     l->state = LINK_IDLE;
     forget_question(l);
-    watch_with(l, NULL);
+    master_forget(&l->master);
     wire_close(&l->wire);
     fail_requests(l);
     arena_free(&l->arena);
-    free(l->requests);
+    requests_free(&l->requests);
     free(l);
 }
