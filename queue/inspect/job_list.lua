@@ -8,7 +8,7 @@
 --        "batch": one that was cancelled, whose jobs the search is not for therefore, "jobs": [{...}, ...]}: of each what find_job says but for its entry; "reason": of a dead job, else its last failure
 --
 -- writes: nothing
--- uses: body job_search job_text places types
+-- uses: body described job_search job_text places types
 
 local REASON_MOST = 1000 -- bytes
 local NAME_MOST = 128
@@ -29,7 +29,7 @@ local function shown_key(job, entry)
 end
 
 local function row_of(state, of_lane, entry, more)
-    local job = places.describe(state, of_lane, entry, more)
+    local job = described.job(state, of_lane, entry, more)
     job.type = job.type or body.type(entry)
     job.key = shown_key(job, entry)
     job.reason = job.reason or job.failure

@@ -24,7 +24,7 @@
 --                               times = {later =, dead = {from =, to =}}}: of records with such a score
 --     visitor.text              what is wanted has that text in it; nil: nothing is known
 --     visitor.wants(entry, reason, queue, type, key)   is it one of those? What its place does not say is nil; reason: of a dead job
---     visitor.meet(state, lane, entry, more)           it is; more: what places.describe adds
+--     visitor.meet(state, lane, entry, more)           it is; more: what described.job adds to
 --       returns whether the walk ends there; how it will have left its place: 'gone', 'first' (it is the head of the same list then), or
 --       nil; and how many entries more that counts for
 --     visitor.counts            meet needs the state alone, moves nothing and goes on: the rest is most of the work where very many are met
@@ -32,9 +32,8 @@
 --     visitor.measures          nothing is looked at: how many jobs there are in all
 --   places.looked()             jobs that the walk has looked at, or measured
 --   places.bytes()              that it has read
---   places.describe(state, lane, entry, more)  what is known of a job: more, with members of job_list's reply
 --
--- uses: body counters heads lane_names large lease reasons sign slices stamp time_budget
+-- uses: body counters described heads large lease sign slices time_budget
 local places = {}
 
 local LAST = 8    -- jobs of a lane that are looked at with others
@@ -57,9 +56,6 @@ local held                 -- <queue>/<type> -> is it?
 
 local function name_place(place, from) named[#named + 1], named[#named + 2] = place, from or '' end
 
--- A number that may stand anywhere in Redis, as text.
-local function number(x) return us(max(0, min(x or 0, WHOLE_MOST))) end
-
 local function some(text) return text ~= '' and text or nil end
 
 -- True when the walk has come to its end by the clock. It is asked for each thing of a look, behind so many others, `step` at once.
@@ -68,57 +64,11 @@ local function is_late(seen, step)
     return over
 end
 
--- ---- What is known of a job
-
-local function text_of(key, field)
-    local text = call_safe('HGET', P .. key, field)
-    return type(text) == 'string' and text or ''
-end
-
--- Returns when a job was cancelled: of a running job its entry says so, of others a mark.
-local function cancelled_at(state, attrs, id)
-    if state == 'running' then return match(heads.attr(attrs, 'c') or '', '^%d+') end
-    local mark = is_name(id) and text_of('cancelled', id) or ''
-    return match(mark, '^waiting (%d+)') or match(mark, '^asked (%d+)')
-end
-
-local split_lane, lane_queue, lane_type, lane_key -- the last one that was split
-
--- Queue, type and key of a lane, nil where it says none.
-local function split(of_lane)
-    if of_lane ~= split_lane then
-        local queue, name, key = match(of_lane, '^([^/]*)/?([^/]*)/?(.*)$')
-        split_lane, lane_queue, lane_type, lane_key = of_lane, some(lane_names.usual_queue(queue)), some(name), some(key)
-    end
-    return lane_queue, lane_type, lane_key
-end
-
-function places.describe(state, of_lane, entry, more)
-    local job, attempts, interrupted, throttled, _, attrs = more, heads.read(entry)
-    local failed, failure = heads.failure(attrs)
-    local until_end, until_start, enqueued = heads.attr(attrs, 'u'), heads.attr(attrs, 'w'), stamp.time(attrs)
-    local since, was_due = stamp.since(attrs) -- a scheduled one says when it starts
-    local _, at = heads.attrs_of(entry)
-    job.state, job.body_at, job.id = state, at, body.id(entry, at)
-    job.queue, job.type, job.key = split(of_lane)
-    job.alone = lane_names.is_alone(of_lane) or heads.attr(attrs, 'h') ~= nil
-    job.attempts, job.interrupted, job.throttled = number(attempts), number(interrupted), number(throttled)
-    job.batch, job.unique = heads.attr(attrs, 'b'), until_end or until_start
-    job.unique_until = until_start and 'start' or until_end and 'end'
-    job.enqueued_at, job.due_at = enqueued and us(enqueued), was_due and state ~= 'scheduled' and us(since) or nil
-    job.failed_at, job.failure = failed and number(failed), failure
-    job.cancelled_at = cancelled_at(state, attrs, job.id)
-    local paused, halted = text_of('halted', 'q/' .. (job.queue or '')), text_of('halted', 'b/' .. (job.batch or ''))
-    job.queue_paused = some(paused) and reasons.pause('queue', job.queue, nil, match(paused, '^%d+$') or '-1')
-    job.batch_paused, job.batch_cancelled_at = reasons.pause('batch', job.batch, nil, match(halted, '^paused (%d+)')), match(halted, '^cancelled (%d+)')
-    return job
-end
-
 -- ---- Looking at one
 
 local function wants(entry, of_lane, reason)
     looked = looked + 1
-    return visitor.wants(entry, reason, split(of_lane))
+    return visitor.wants(entry, reason, described.lane(of_lane))
 end
 
 local function meet(state, of_lane, entry, more)
@@ -319,7 +269,7 @@ local function running(worker, token)
     info = ok and type(info) == 'table' and info or {}
     local pid, slot = tonumber(info.pid), lease.slot_of(token)
     return {worker = {name = worker, host = type(info.host) == 'string' and some(info.host) or nil, pid = is_whole(pid) and us(pid) or '0'},
-            token = token, since = slot > 0 and number(slot) or nil, lease_until = number(tonumber(call('ZSCORE', P .. 'workers', worker)))}
+            token = token, since = slot > 0 and described.number(slot) or nil, lease_until = described.number(tonumber(call('ZSCORE', P .. 'workers', worker)))}
 end
 
 local function look_at_lease(token, entry, worker)
@@ -351,8 +301,8 @@ local function read_record(place, record)
 end
 
 local function meet_record(place, record, score, state, of_lane, entry, reason)
-    if place == 'dead' then return meet(state, of_lane, entry, {since = number(tonumber(score)), reason = reason, item = record, score = score}) end
-    return meet(state, of_lane, entry, {start = number(tonumber(score)), header = match(record, '^[^\n]*'), item = record, score = score})
+    if place == 'dead' then return meet(state, of_lane, entry, {since = described.number(tonumber(score)), reason = reason, item = record, score = score}) end
+    return meet(state, of_lane, entry, {start = described.number(tonumber(score)), header = match(record, '^[^\n]*'), item = record, score = score})
 end
 
 -- Counts the records that come before those of that score.
@@ -414,7 +364,7 @@ local function look_at_ended(id)
     local entry = sub(text, behind) -- each copy of a large body takes as long as reading it
     if byte(entry) ~= AT then entry = heads.write(min(tonumber(attempts), WHOLE_MOST), 0, 0, entry) end
     if wants(entry, of_lane) then
-        meet('finished', of_lane, entry, {since = number(tonumber(at)), outcome = state, worker = {name = worker}, result = some(result)})
+        meet('finished', of_lane, entry, {since = described.number(tonumber(at)), outcome = state, worker = {name = worker}, result = some(result)})
     end
 end
 

@@ -2,7 +2,7 @@
 --
 --   sought.page(id, stack, most)   looks at a page of the places on the stack, as places.walk has it; the job as find_job answers it, nil: it is not there
 --
--- uses: body heads places
+-- uses: body described heads places
 local sought = {}
 
 local id, quoted, job -- of one call
@@ -34,7 +34,7 @@ local function started_at(entry)
 end
 
 local function meet(state, of_lane, entry, more)
-    job = places.describe(state, of_lane, entry, more)
+    job = described.job(state, of_lane, entry, more)
     job.failures, job.started_at = failures_of(entry), started_at(entry)
     if job.start then job.passed = us(call('ZRANK', P .. 'later', job.item) - call('ZCOUNT', P .. 'later', '-inf', '(' .. job.score)) end
     job.entry, job.id, job.item, job.score = entry, nil, nil, nil
