@@ -20,6 +20,7 @@
 --   key_rules.write(limit, key, r)   r: as read, but for is_over
 --   key_rules.forget(limit, key), key_rules.forget_all(limit)
 --   key_rules.count(limit)           how many keys of it have some
+--   key_rules.used(limit)            place, from 1 -> a key of it that has a rule there; asks for all of them
 --
 -- A key of another kind says nothing.
 --
@@ -102,6 +103,18 @@ end
 function key_rules.count(limit)
     local n = call_safe('HLEN', P .. 'keys:' .. limit)
     return type(n) == 'number' and n or 0
+end
+
+function key_rules.used(limit)
+    local used, all = {}, key_rules.count(limit) > 0 and call('HGETALL', P .. 'keys:' .. limit) or {}
+    for i = 1, #all, 2 do
+        local place = 0
+        for word in match(sub(all[i + 1], 2 * WIDTH + 2), '^[^\n]*'):gmatch('[^ ]+') do
+            place = place + 1
+            if word ~= rules.NONE then used[place] = all[i] end
+        end
+    end
+    return used
 end
 
 -- ---- The rules

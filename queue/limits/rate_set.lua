@@ -48,12 +48,12 @@ local function origins(new, known)
     return from
 end
 
--- The first place that is free, rather none of a rule that may come back.
-local function free_place(placed, known)
+-- The first place that is free, rather none of a rule that may come back. A rule for all keys takes none where a key has a rule of its own.
+local function free_place(placed, known, used)
     local gone, first = {}, nil
     for _, one in ipairs(known) do gone[one.place] = one.gone end
     for place = 1, rates.PLACES do
-        if not placed[place] then
+        if not placed[place] and not used[place] then
             if not gone[place] then return place end
             first = first or place
         end
@@ -62,12 +62,17 @@ local function free_place(placed, known)
 end
 
 -- Puts the words of the new rules in their places: each in that of the known rule that it goes on with, else in a free one. What stands there has
--- the gates of that place.
-local function arrange(words, new, known)
+-- the gates of that place. nil: with the rules that a key has for itself they are too many;
+-- and the key.
+local function arrange(words, new, known, used)
     local from, placed, last = origins(new, known), {}, 0
-    for i, one in pairs(from) do placed[one.place] = words[i] end
-    for i = 1, #new do
-        if not from[i] then placed[free_place(placed, known)] = words[i] end
+    for i, one in pairs(from) do
+        if one.gone and not new[i].by and used[one.place] then from[i] = nil else placed[one.place] = words[i] end
+    end
+    for i, rule in ipairs(new) do
+        local place = from[i] and from[i].place or free_place(placed, known, rule.by and {} or used)
+        if not place then return nil, used[rates.PLACES] or used[rates.PLACES - 1] end
+        placed[place] = words[i]
     end
     for place in pairs(placed) do last = max(last, place) end
     for place = 1, last do placed[place] = placed[place] or rules.NONE end
@@ -189,7 +194,10 @@ local function rate_set(ARGV)
         return refuse('limit %s: %d keys have rules of their own, by %s; drop them with --drop-keys, or leave the path as it is', name, own, old.path or '?')
     end
     local known = known_rules(name, before)
-    local words = arrange(parts.rules, new or {}, known)
+    local words, key = arrange(parts.rules, new or {}, known, new and own == 0 and key_rules.used(name) or {})
+    if not words then
+        return refuse('limit %s: key %s has rules of its own, and with those for all keys they are more than %d; give it fewer', name, key or '?', rates.PLACES)
+    end
     local asleep, rest = {}, nil
     if not dry then
         if text == '' or own > 0 then key_rules.forget_all(name) end
