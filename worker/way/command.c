@@ -186,7 +186,7 @@ static void write_some(struct command *c)
 
 static void begin_writing(struct command *c)
 {
-    struct span rest = task_front(c->task, false, c->front);
+    struct span rest = task_front(c->task, c->front);
 
     c->left[0] = (struct iovec){.iov_base = c->front, .iov_len = strlen(c->front)};
     c->left[1] = (struct iovec){.iov_base = (char *)rest.at, .iov_len = rest.len};

@@ -1,4 +1,4 @@
-/* --http: a job is a POST to a URL, its body the job as it is; the answer's status is its end:
+/* --http: a job is a POST to a URL, its body the job, with what Weir knows of it in front; the answer's status is its end:
  *
  *   2xx               done
  *   429, 503          throttled, as long as Retry-After says (seconds or a date), or without a time
@@ -44,9 +44,11 @@ struct request {
     CURL *easy; /* NULL: it has ended */
     struct curl_slist *headers;
     char error[CURL_ERROR_SIZE], head[HEAD_MOST], retry_after[64], date[64], leaves[64];
-    struct tail tail;                  /* of the answer's body, behind its head */
-    char *body;                        /* all of it, where that is the result */
-    size_t head_len, answer_len, sent; /* sent: of the task's body */
+    struct tail tail;       /* of the answer's body, behind its head */
+    char *body;             /* all of it, where that is the result */
+    char front[FRONT_SIZE]; /* the body of the request is this, and job_rest */
+    struct span job_rest;
+    size_t head_len, answer_len, sent; /* sent: of both */
     long status;                       /* of the answer whose headers have come; 0: none yet */
     ev_timer rest;                     /* for its body */
     bool is_late;                      /* it has not come in time */
@@ -219,9 +221,11 @@ static void await_body(struct request *r)
 static size_t on_send(char *to, size_t size, size_t n, void *arg)
 {
     struct request *r = arg;
-    size_t left = r->task->body.len - r->sent, len = size * n < left ? size * n : left;
+    size_t front = strlen(r->front), at = r->sent < front ? r->sent : r->sent - front;
+    struct span part = r->sent < front ? (struct span){r->front, front} : r->job_rest;
+    size_t len = size * n < part.len - at ? size * n : part.len - at;
 
-    memcpy(to, r->task->body.at + r->sent, len);
+    memcpy(to, part.at + at, len);
     r->sent += len;
     return len;
 }
@@ -309,9 +313,9 @@ static bool add_identity(struct request *r)
     for (int n = 0; n < i->header_count; n++)
         if (!add_line(r, i->headers[n]))
             return false;
-    return i->secret_count == 0 ||
-           (identity_sign(i, clock_wall_us() / 1000000, r->task->body, signature, &e) == 0 &&
-            add_header(r, "Weir-Signature", span_str(signature)));
+    return i->secret_count == 0 || (identity_sign(i, clock_wall_us() / 1000000, span_str(r->front),
+                                                  r->job_rest, signature, &e) == 0 &&
+                                    add_header(r, "Weir-Signature", span_str(signature)));
 }
 
 /* True for hex and dashes, as W3C has it: nothing else of a foreign job gets into a header. */
@@ -344,7 +348,7 @@ static void set_options(struct request *r)
     curl.easy_setopt(easy, CURLOPT_PRIVATE, r);
     curl.easy_setopt(easy, CURLOPT_URL, r->push->url);
     curl.easy_setopt(easy, CURLOPT_POST, 1L);
-    curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)task->body.len);
+    curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(strlen(r->front) + r->job_rest.len));
     curl.easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
     curl.easy_setopt(easy, CURLOPT_READDATA, r);
     curl.easy_setopt(easy, CURLOPT_HTTPHEADER, r->headers);
@@ -373,6 +377,7 @@ static void start(struct task *task)
     if (r) {
         r->push = p;
         r->task = task;
+        r->job_rest = task_front(task, r->front);
         ev_timer_init(&r->rest, on_rest, 0, 0);
         ev_set_priority(&r->rest, EV_MINPRI); /* behind what has come */
         r->rest.data = r;

@@ -94,24 +94,25 @@ int identity_read(struct identity *i, const char *headers, const char *secrets, 
     if (secrets && i->secret_count == 0)
         return error_set(e, WEIR_ECONFIG, "worker --http-secret %.200s: no secret in it; write one in a line",
                          secrets);
-    return identity_sign(i, 0, (struct span){"", 0}, signature, e); /* OpenSSL is there */
+    return identity_sign(i, 0, span_str(""), span_str(""), signature, e); /* OpenSSL is there */
 }
 
-int identity_sign(const struct identity *i, int64_t at_s, struct span body, char signature[SIGNATURE_SIZE],
-                  struct error *e)
+int identity_sign(const struct identity *i, int64_t at_s, struct span front, struct span rest,
+                  char signature[SIGNATURE_SIZE], struct error *e)
 {
     unsigned char mac[TLS_MAC_SIZE];
-    char *text = malloc(body.len + 32);
+    char *text = malloc(front.len + rest.len + 32);
     size_t begin, len;
     int rc = 0;
 
     if (!text)
         return error_no_memory(e, "worker");
     begin = (size_t)snprintf(text, 32, "%lld.", (long long)at_s);
-    memcpy(text + begin, body.at, body.len);
+    memcpy(text + begin, front.at, front.len);
+    memcpy(text + begin + front.len, rest.at, rest.len);
     len = (size_t)sprintf(signature, "t=%lld", (long long)at_s);
     for (int n = 0; rc == 0 && n < i->secret_count; n++) {
-        rc = tls_hmac(i->secrets[n], text, begin + body.len, mac, e);
+        rc = tls_hmac(i->secrets[n], text, begin + front.len + rest.len, mac, e);
         for (size_t b = 0; rc == 0 && b < sizeof mac; b++)
             len += (size_t)sprintf(signature + len, b ? "%02x" : ",v1=%02x", mac[b]);
     }

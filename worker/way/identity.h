@@ -14,6 +14,6 @@ struct identity {
 /* Reads the files, as credential_path() finds them; either may be NULL. WEIR_ECONFIG: one cannot be read, everybody can read it, a line is
  * wrong, there is no OpenSSL. No error shows what a line holds. */
 WEIR_CHECKED int identity_read(struct identity *i, const char *headers, const char *secrets, struct error *e);
-/* Writes "t=SECONDS,v1=HEX", with a v1 for each secret: the HMAC-SHA-256 of "SECONDS.body". */
-WEIR_CHECKED int identity_sign(const struct identity *i, int64_t at_s, struct span body,
+/* Writes "t=SECONDS,v1=HEX", with a v1 for each secret: the HMAC-SHA-256 of "SECONDS.body"; the body is front and rest. */
+WEIR_CHECKED int identity_sign(const struct identity *i, int64_t at_s, struct span front, struct span rest,
                                char signature[SIGNATURE_SIZE], struct error *e);

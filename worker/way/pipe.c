@@ -136,7 +136,7 @@ static void send_job(struct member *member, struct flight *flight)
         end_uncalled(flight);
         return;
     }
-    rest = task_front(task, true, front);
+    rest = task_front(task, front);
     len = strlen(front);
     memcpy(line, front, len);
     memcpy(line + len, rest.at, rest.len);

@@ -102,14 +102,13 @@ static size_t put_member(char *at, const struct task *task, const char *name, co
     return (size_t)sprintf(at, "\"%s\":%s,", name, value);
 }
 
-struct span task_front(const struct task *task, bool attempt, char front[FRONT_SIZE])
+struct span task_front(const struct task *task, char front[FRONT_SIZE])
 {
     const char *open = memchr(task->body.at, '{', task->body.len);
-    char number[24] = "", enqueued[ENQUEUED_SIZE];
+    char number[24], enqueued[ENQUEUED_SIZE];
     size_t len = 1;
 
-    if (attempt)
-        snprintf(number, sizeof number, "%d", task->attempts + 1);
+    snprintf(number, sizeof number, "%d", task->attempts + 1);
     task_enqueued(task, enqueued);
     len += put_member(front + len, task, "attempt", number);
     len += put_member(front + len, task, "enqueued_at", enqueued);

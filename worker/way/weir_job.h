@@ -26,5 +26,5 @@ void task_enqueued(const struct task *task, char text[ENQUEUED_SIZE]);
 
 #define FRONT_SIZE 80
 /* Writes a job as JSON with what Weir knows of it: front is the beginning, "{" and members, and the rest of the body is returned. A member
- * that the body has itself is left out; when nothing is to be said, front is "". attempt: says that too. */
-struct span task_front(const struct task *task, bool attempt, char front[FRONT_SIZE]);
+ * that the body has itself is left out; when nothing is to be said, front is "". */
+struct span task_front(const struct task *task, char front[FRONT_SIZE]);
