@@ -100,6 +100,66 @@ static void write_search(struct page *p, const char *q)
          q);
 }
 
+/* Counts the bytes of the term at which a search stands; blanks in quotes are part of it. */
+static size_t term_length(const char *q)
+{
+    bool quoted = false;
+    size_t n = 0;
+
+    for (; q[n] && (quoted || q[n] != ' '); n++) {
+        if (quoted && q[n] == '\\' && q[n + 1])
+            n++;
+        else
+            quoted ^= q[n] == '"';
+    }
+    return n;
+}
+
+/* Writes a link to the same search with another value of that field, "state:"; on: it has this value, and the link takes it away. */
+static void put_chip(struct page *p, const char *q, const char *field, const char *value, bool on)
+{
+    char to[2 * JOB_SEARCH_SIZE];
+    size_t len = 0;
+
+    for (size_t n; *(q += strspn(q, " ")); q += n) {
+        n = term_length(q);
+        if (strncmp(q, field, strlen(field)) != 0)
+            len += (size_t)snprintf(to + len, sizeof to - len, "%.*s ", (int)n, q);
+    }
+    snprintf(to + len, sizeof to - len, "%s%s", on ? "" : field, on ? "" : value);
+    html(p->h, "<a href=\"/jobs?q=%u\"%r><bdi>%s</bdi></a> ", to, on ? " aria-current=\"true\"" : "", value);
+}
+
+#define CHIPS_MOST 6 /* types */
+
+/* Writes links that narrow a search: to each state, and to the types that it has found, or away from its own. */
+static void write_chips(struct page *p, const char *q, const struct job_search *search, const json_t *rows)
+{
+    static const char *const states[] = {"waiting",   "parked", "held", "aside",   "running",
+                                         "scheduled", "retry",  "dead", "finished"};
+    const char *type = job_search_value(search, "type"), *shown[CHIPS_MOST];
+    size_t count = 0;
+
+    html(p->h, "<p class=\"chips\">");
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        put_chip(p, q, "state:", states[i], job_search_has(search, "state", states[i]));
+    html(p->h, "<br>");
+    if (type)
+        put_chip(p, q, "type:", type, true);
+    for (size_t i = 0; !type && i < json_array_size(rows) && count < CHIPS_MOST; i++) {
+        const char *found = json_text_of(json_array_get(rows, i), "type");
+        bool again = !*found;
+
+        for (size_t k = 0; k < count; k++)
+            again = again || strcmp(shown[k], found) == 0;
+        if (again)
+            continue;
+        shown[count++] = found;
+        put_chip(p, q, "type:", found, false);
+    }
+    html(p->h, "</p>");
+}
+
 /* True when the search may find dead jobs, or (dead false) others, which have not ended. */
 static bool finds(const struct job_search *search, bool dead)
 {
@@ -158,6 +218,7 @@ unsigned page_jobs(struct page *p, const char *name)
     if (status == 0)
         status = jobs_look(p, &search, cursor, ROWS, &found);
     if (status == 0) {
+        write_chips(p, q, &search, found.rows);
         write_buttons(p, q, &search, &found);
         write_rows(p, &search, &found);
         html(p->h, "<div%r>", found.next && json_array_size(found.rows) == 0 ? " data-look-on" : "");

@@ -398,6 +398,17 @@ cases['jobs are searched, and what matches is changed as a whole'] = async ({ st
     await page.getByRole('link', { name: 'Go on' }).click();
     assert.equal(await page.locator('tbody tr').count(), 50);
     assert.notEqual(await page.locator('tbody a').first().innerText(), first);
+    await page.goto(base + '/jobs?q=args.customer:3+reason:"state:x+y"');
+    const chip = (name) => page.locator('.chips').getByRole('link', { name, exact: true }), q = () => page.locator('main input[name=q]').inputValue();
+    await chip('dead').click();
+    assert.equal(await q(), 'args.customer:3 reason:"state:x y" state:dead');
+    await chip('dead').click();
+    await page.goto(base + '/jobs?q=args.customer:3+state:dead');
+    await chip('waiting').click();
+    await chip('other').click();
+    assert.equal(await q(), 'args.customer:3 state:waiting type:other');
+    await chip('other').click();
+    assert.equal((await q()).trim(), 'args.customer:3 state:waiting');
     await page.goto(base + '/jobs?q=size:7');
     await shows(page, 'Not a search:');
     await page.goto(base + '/jobs?q=type:other');
