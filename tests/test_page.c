@@ -242,7 +242,8 @@ TEST_WITH(a_type_shows_what_was_recorded, begin, NULL)
     stage_enqueue(&stage, "mail", "{}", 1, 1);
     page(200, "/types/mail", "90 waited for a rate", "30 for an executor", "117 done", "half within");
     page(200, "/types/mail?by=hours", "117 done");
-    page(200, "/", "<h2>Ends <small>by hour</small></h2>", "117 done");
+    page(200, "/", "<h2>Ends <small>by hour</small></h2>", "117 done",
+         "120 starts; 99 of 100 had waited at most ", "1.1s");
 }
 
 TEST_WITH(a_limit_shows_starts_and_wasted_slots, begin, NULL)

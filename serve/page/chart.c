@@ -177,18 +177,6 @@ static json_t *sum_slots(json_t *const *histories, size_t count, int slots)
                      list);
 }
 
-void put_outcomes_of_all(struct page *p, json_t *const *histories, size_t count, int most_slots)
-{
-    json_t *sum = sum_slots(histories, count, most_slots);
-
-    if (json_array_size(json_object_get(sum, "slots")) > 0) {
-        html(p->h, "<section><h2>Ends <small>by hour</small></h2>");
-        put_outcomes(p, sum, most_slots, 0);
-        html(p->h, "</section>");
-    }
-    json_decref(sum);
-}
-
 /* ---- Histograms */
 
 struct histogram {
@@ -280,6 +268,46 @@ void put_histogram(struct page *p, const json_t *history, const char *member)
     for (int i = first; i <= last; i++)
         put_bucket(p, &h, i, most_of(h.counts, BUCKETS, 1));
     html(p->h, "</tbody></table>");
+}
+
+/* ---- A day */
+
+/* Writes how many jobs of several histories started, and within what time nearly all of them did. */
+static void put_starts_of_all(struct page *p, json_t *const *histories, size_t count)
+{
+    struct histogram all = {.all = 0};
+    int64_t starts = 0;
+    json_t *slot;
+    size_t k;
+
+    for (size_t i = 0; i < count; i++) {
+        struct histogram waits = sum_of(histories[i], "wait", NULL);
+
+        all.all += waits.all;
+        for (size_t n = 0; n < BUCKETS; n++)
+            all.counts[n] += waits.counts[n];
+        json_array_foreach(json_object_get(histories[i], "slots"), k, slot)
+            starts += answer_int(slot, "starts");
+    }
+    html(p->h, "<p class=\"pale\">%n starts", starts);
+    if (all.all > 0) {
+        html(p->h, "; 99 of 100 had waited at most ");
+        put_span(p, quantile(&all, 0.99));
+    }
+    html(p->h, "</p>");
+}
+
+void put_outcomes_of_all(struct page *p, json_t *const *histories, size_t count, int most_slots)
+{
+    json_t *sum = sum_slots(histories, count, most_slots);
+
+    if (json_array_size(json_object_get(sum, "slots")) > 0) {
+        html(p->h, "<section><h2>Ends <small>by hour</small></h2>");
+        put_outcomes(p, sum, most_slots, 0);
+        put_starts_of_all(p, histories, count);
+        html(p->h, "</section>");
+    }
+    json_decref(sum);
 }
 
 /* ---- What they waited for */
