@@ -187,6 +187,10 @@ void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noretur
 void sim_must(int rc, const char *what);
 int64_t sim_pick(int64_t low, int64_t high);
 bool sim_chance(int one_in);
+int64_t sim_one_of(const int64_t *list, int count);
+#define SIM_ONE_OF(...)                                                                                      \
+    sim_one_of((const int64_t[]){__VA_ARGS__},                                                               \
+               (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 
 /* ---- Jobs */
 

@@ -1,4 +1,4 @@
-/* What the model (sim.c) gives to the check of a claim (sim_claims.c), and to nobody else. */
+/* What the files of the model (sim.c, sim_gates.c, sim_compare.c) and the check of a claim (sim_claims.c) call of each other, and nobody else. */
 #pragma once
 
 #include "tests/invariants.h"
@@ -26,3 +26,12 @@ bool sim_is_text(struct span span, const char *text);
 /* All that Redis has, traced when that is asked for; then what the model has must be there. */
 struct snapshot *sim_read_all(void);
 void sim_compare(struct snapshot *all);
+
+/* ---- sim_gates.c, for sim_compare.c */
+
+void sim_gate_follow(struct sim_gate *gate, const struct sim_rule *rule);
+struct sim_gate *sim_gate_named(struct span name);
+bool sim_is_slow(const struct sim_rule *rule);
+void sim_shadow(struct sim_gate *gate, int64_t until_us, const char *node);
+int64_t sim_slowest_us(const struct naive_rule *rule);
+const char *sim_value_key(int value, char out[16]);

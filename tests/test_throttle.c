@@ -13,6 +13,8 @@
 #include "core/script/script.h"
 #include "queue/limits/rate_request.h"
 #include "tests/sim_acts.h"
+#include "tests/sim_changes.h"
+#include "tests/sim_ends.h"
 #include "tests/test.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* what is sanitized is this program, hardly what it tests */
@@ -20,10 +22,9 @@
 #else
 #define WORLDS 2000
 #endif
-enum { WORKERS = 5, WORLDS_S = 30, WORLDS_WITHOUT = 50, INTERRUPTED_MOST = 3, ALONG_MOST = 16 };
+enum { WORKERS = 5, WORLDS_S = 30, WORLDS_WITHOUT = 50, ALONG_MOST = 16 };
 #define SECOND_US INT64_C(1000000)
-#define ENDLESS_US INT64_C(8000000000000000) /* of key_pauses.lua */
-#define DUTY_US 800000                       /* as in claim_duty.lua */
+#define DUTY_US 800000 /* as in claim_duty.lua */
 #define USUAL_SEED 20261121
 
 struct worker {
@@ -41,8 +42,7 @@ struct worker {
 static struct worker workers[WORKERS];
 static int worker_count;
 static int64_t next_us, tick_us, amnesty_us;
-static int path; /* of the keyed rules of this world */
-static long long reaped, lost_answers, throttled, changes, along_total;
+static long long reaped, lost_answers, along_total;
 
 static struct sim_id *id_of(const struct worker *worker)
 {
@@ -117,263 +117,7 @@ static void enqueue_some(void)
     }
 }
 
-/* ---- Limits */
-
-static int64_t one_of(const int64_t *list, int count)
-{
-    return list[sim_pick(0, count - 1)];
-}
-#define ONE_OF(...)                                                                                          \
-    one_of((const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
-
-static void random_rule(char *out, size_t size, bool keyed)
-{
-    int64_t period_us = ONE_OF(10000, SECOND_US, SECOND_US, 1500000, 60 * SECOND_US);
-    int64_t count = ONE_OF(1, 2, 3, 7, 10, 30, 100, 1000), burst = ONE_OF(1, 1, 2, 5, 20);
-    const char *of = sim_chance(4) ? ",of=jobs" : "";
-    char adapt[32] = "", by[32] = "";
-
-    if (keyed)
-        snprintf(by, sizeof by, ",by=%s", sim_paths[path]);
-    if (sim_chance(10))
-        snprintf(adapt, sizeof adapt, ",adapt=%d..%d", (int)ONE_OF(100, 500), (int)ONE_OF(900, 1000));
-    switch (sim_pick(0, 7)) {
-    case 0:
-        snprintf(out, size, "token-bucket:%lld/%lld/%lld%s%s%s", (long long)count, (long long)period_us,
-                 (long long)burst, of, by, adapt);
-        return;
-    case 1:
-        snprintf(out, size, "fixed-window:%lld/%lld/%lld%s%s%s", (long long)ONE_OF(1, 2, 5, 20),
-                 (long long)period_us, (long long)(sim_chance(2) ? 0 : sim_pick(0, period_us - 1)), of, by,
-                 adapt);
-        return;
-    case 2:
-        snprintf(out, size, "sliding-log:%lld/%lld%s%s%s", (long long)ONE_OF(1, 2, 5, 20),
-                 (long long)period_us, of, by, adapt);
-        return;
-    case 3:
-        snprintf(out, size, "sliding-window:%lld/%lld%s%s%s", (long long)ONE_OF(1, 4, 10, 50),
-                 (long long)period_us, of, by, adapt);
-        return;
-    case 4:
-    case 5:
-        snprintf(out, size, "concurrency:%lld%s", (long long)ONE_OF(1, 2, 5), by);
-        return;
-    default:
-        snprintf(out, size, "gcra:%lld/%lld/%lld%s%s%s", (long long)count, (long long)period_us,
-                 (long long)burst, of, by, adapt);
-    }
-}
-
-/* The limit as it is set now, and as it was before that, as text. */
-static char limit_texts[SIM_LIMITS][8 * 120], limit_before[SIM_LIMITS][8 * 120];
-
-static void apply_limit(int limit, const char *text)
-{
-    int before;
-
-    changes++;
-    if (turns_rate(sim_limit_names[limit], text) != 0) {
-        if (strncmp(turns.error.text, "type ", 5) != 0 && strstr(turns.error.text, "used by") == NULL)
-            sim_fail("rate set %s %s: %s", sim_limit_names[limit], text, turns.error.text);
-        return; /* refused: a cost that would not fit, too many rules, or it is used */
-    }
-    if (strcmp(turns.rules, text) != 0)
-        sim_fail("limit %s is kept as %s, not %s", sim_limit_names[limit], turns.rules, text);
-    memcpy(limit_before[limit], limit_texts[limit], sizeof limit_texts[limit]);
-    snprintf(limit_texts[limit], sizeof limit_texts[limit], "%s", text);
-    before = sim.limits[limit].path;
-    sim_limit_is(limit, text);
-    if (!*text)
-        sim.limits[limit].pause_until_us = 0; /* a pause goes with its limit */
-    server_do(&turns.server, "HDEL", PREFIX "revisions",
-              textf("places/%s", sim_limit_names[limit])); /* new rules take the first free places */
-    if (sim.limits[limit].path != before)                  /* that of a key with the path of its keys */
-        memset(sim.limits[limit].key_until_us, 0, sizeof sim.limits[limit].key_until_us);
-}
-
-static void new_limit(int limit, bool keyed)
-{
-    char text[8 * 120] = "";
-    int rules = sim_chance(3) ? (int)sim_pick(2, 4) : 1;
-
-    for (int i = 0; i < rules; i++) {
-        size_t len = strlen(text);
-
-        if (len > 0)
-            text[len++] = ' ';
-        random_rule(text + len, sizeof text - len, keyed && sim_chance(2));
-    }
-    apply_limit(limit, text);
-}
-
-/* Another rule in the place of the last, one more, one less, or the rule that was there before: the others keep their places. */
-static void change_limit(int limit)
-{
-    char text[8 * 120], *last;
-    bool keyed = sim.limits[limit].path >= 0;
-
-    if (!sim.limits[limit].set) {
-        new_limit(limit, sim_chance(2));
-        return;
-    }
-    snprintf(text, sizeof text, "%s", limit_texts[limit]);
-    last = strrchr(text, ' ');
-    switch (sim_pick(0, 7)) {
-    case 0:
-        text[0] = '\0';
-        break;
-    case 1:
-        if (last) {
-            *last = '\0';
-            break;
-        }
-        /* fall through */
-    case 2:
-    case 3:
-        if (sim.limits[limit].count < 4) {
-            strcat(text, " ");
-            last = text + strlen(text);
-            random_rule(last, sizeof text - (size_t)(last - text), keyed);
-        }
-        break;
-    case 4:
-    case 5:
-        if (!last && *limit_before[limit] && !strchr(limit_before[limit], ' ')) {
-            memcpy(text, limit_before[limit], sizeof text);
-            break;
-        }
-        /* fall through */
-    default:
-        last = last ? last + 1 : text;
-        keyed = strstr(last, ",by=") != NULL;
-        random_rule(last, sizeof text - (size_t)(last - text), keyed);
-    }
-    apply_limit(limit, text);
-}
-
-static void use_limit(int type, int limit, bool use)
-{
-    struct sim_type *t = &sim.types[type];
-    int rc = turns_use(t->name, use ? "use" : "unuse", "", &sim_limit_names[limit], 1), at = 0;
-
-    changes++;
-    while (at < t->use_count && t->uses[at] != limit)
-        at++;
-    if (rc != 0) {
-        if (use ? strncmp(turns.error.text, "type ", 5) != 0 && sim.limits[limit].set : at < t->use_count)
-            sim_fail("rate use: %s", turns.error.text);
-        return;
-    }
-    if (use && at == t->use_count) {
-        t->uses[t->use_count++] = limit;
-    } else if (!use) {
-        memmove(t->uses + at, t->uses + at + 1, (size_t)(t->use_count - at - 1) * sizeof *t->uses);
-        t->use_count--;
-    }
-}
-
-static void use_some(void)
-{
-    if (sim.limit_count > 0)
-        use_limit((int)sim_pick(0, sim.type_count - 1),
-                  (int)sim_pick(SIM_TYPES, SIM_TYPES + sim.limit_count - 1), !sim_chance(3));
-}
-
-static void set_cost(void)
-{
-    struct sim_type *t = &sim.types[sim_pick(0, sim.type_count - 1)];
-    int64_t cost = sim_pick(1, 3);
-    const char *limits[SIM_LIMITS];
-
-    for (int i = 0; i < t->use_count; i++)
-        limits[i] = sim_limit_names[t->uses[i]];
-    if (turns_use(t->name, "use", textf("%d", (int)cost), limits, (size_t)t->use_count) == 0)
-        t->cost = cost;
-    else if (cost <= sim_cost_most((int)(t - sim.types)))
-        sim_fail("rate use --cost: %s", turns.error.text);
-}
-
-static void pause_limit(void)
-{
-    int limit = (int)(sim_chance(2) ? sim_pick(0, sim.type_count - 1)
-                                    : sim_pick(SIM_TYPES, SIM_TYPES + sim.limit_count));
-    int64_t for_us = sim_chance(3) ? 0 : sim_pick(1, 5 * SECOND_US);
-
-    if (limit >= SIM_LIMITS || !sim.limits[limit].set)
-        return;
-    sim_must(turns_pause(sim_limit_names[limit], for_us), "pause");
-    sim.limits[limit].pause_until_us = for_us ? turns.now_us + for_us : 0;
-    changes++;
-}
-
-static void pause_key(void)
-{
-    int limit = (int)sim_pick(0, SIM_LIMITS - 1), key = (int)sim_pick(0, SIM_KEYS - 1);
-    int64_t for_us = sim_chance(3) ? 0 : sim_pick(1, 5 * SECOND_US);
-
-    if (!sim.limits[limit].set || sim.limits[limit].path < 0)
-        return;
-    sim_must(turns_pause_key(sim_limit_names[limit], sim_key_text(key), for_us), "pause of a key");
-    sim.limits[limit].key_until_us[key] = for_us ? turns.now_us + for_us : 0;
-    changes++;
-}
-
-static struct sim_type *any_type(void)
-{
-    return &sim.types[sim_pick(0, sim.type_count - 1)];
-}
-
-static void pause_type(struct sim_type *t, int64_t for_us)
-{
-    sim_must(turns_pausing("type_pause", t->name, for_us), "pause of a type");
-    t->pause_until_us = for_us == RATE_ENDLESS ? ENDLESS_US : for_us ? turns.now_us + for_us : 0;
-    changes++;
-}
-
-static void weigh(void)
-{
-    int limit = (int)sim_pick(0, SIM_LIMITS - 1);
-
-    if (sim.limits[limit].set && sim.limits[limit].path >= 0)
-        sim_must(turns_weight(sim_limit_names[limit], sim_key_text((int)sim_pick(0, SIM_KEYS - 1)),
-                              (int)sim_pick(1, 4)),
-                 "weight");
-}
-
-static void change_something(void)
-{
-    int limit =
-        (int)(sim_chance(2) || sim.limit_count == 0 ? sim_pick(0, sim.type_count - 1)
-                                                    : sim_pick(SIM_TYPES, SIM_TYPES + sim.limit_count - 1));
-
-    switch (sim_pick(0, 10)) {
-    case 10:
-        pause_type(any_type(), sim_chance(2)   ? RATE_RESUME
-                               : sim_chance(4) ? RATE_ENDLESS
-                                               : sim_pick(1, 5 * SECOND_US));
-        break;
-    case 0:
-    case 1:
-        pause_limit();
-        break;
-    case 9:
-        pause_key();
-        break;
-    case 2:
-        weigh();
-        break;
-    case 3:
-        set_cost();
-        break;
-    case 4:
-    case 5:
-        use_some();
-        break;
-    default:
-        change_limit(limit);
-    }
-}
+/* ---- Claiming */
 
 /* A worker was heard of: by its heartbeat, as it began, or as it took or renewed the duty. */
 static void model_heard(void)
@@ -389,8 +133,6 @@ static void model_heard(void)
         amnesty_us = turns.now_us + LEASE_US;
     tick_us = turns.now_us;
 }
-
-/* ---- Claiming */
 
 static struct claim_call call_of(struct worker *worker, int free, int prefetch)
 {
@@ -611,284 +353,6 @@ static void claim_unregistered(struct worker *worker)
     turns.stale = call.done_count;
     if (turns_claim(&call) == 0 || !turn_is_unregistered(&turns.error) || turns.stale != call.done_count)
         sim_fail("a worker that was reaped claims, or settles");
-}
-
-/* ---- Ends */
-
-/* Those that have failed and are not settled yet; a worker settles them together. */
-static struct failed {
-    enum settle_verb verb;
-    struct span token;
-    int64_t number;
-    const char *reason;
-} failed[SIM_JOBS];
-static int failed_count;
-
-static void end_by(struct args *a, enum settle_verb verb, struct span token, int64_t number,
-                   const char *reason)
-{
-    if (verb == SETTLE_RETRY || verb == SETTLE_DEAD)
-        failed[failed_count++] = (struct failed){verb, token, number, reason ? reason : ""};
-    else
-        settle_end(a, verb, token, number, reason);
-}
-
-static bool fails_like(const struct failed *one, const struct failed *other)
-{
-    const char *lane = memchr(one->token.at, '/', one->token.len);
-    const char *of_other = memchr(other->token.at, '/', other->token.len);
-    size_t len = (size_t)(one->token.at + one->token.len - lane);
-
-    return one->verb == other->verb && strcmp(one->reason, other->reason) == 0 &&
-           len == (size_t)(other->token.at + other->token.len - of_other) && memcmp(lane, of_other, len) == 0;
-}
-
-static void end_failed(struct args *a)
-{
-    int n;
-
-    if (failed_count == 0)
-        return;
-    settle_failed(a, (size_t)failed_count);
-    for (int i = 0; i < failed_count; i++)
-        settle_token(a, failed[i].token);
-    for (int i = 0; i < failed_count; i += n) {
-        for (n = 1; i + n < failed_count && fails_like(&failed[i + n], &failed[i]) && sim_pick(0, 5) > 0;)
-            n++;
-        settle_cause(a, failed[i].verb, false, (size_t)n, failed[i].reason);
-        for (int k = i, same; failed[i].verb == SETTLE_RETRY && k < i + n; k += same) {
-            for (same = 1; k + same < i + n && failed[k + same].number == failed[k].number;)
-                same++;
-            settle_delay(a, (size_t)same, failed[k].number);
-        }
-    }
-    failed_count = 0;
-}
-
-/* The verbs of a job's life, and what a failure leaves. */
-static void end_alive(struct args *a, int n, enum settle_verb verb, int64_t delay_us)
-{
-    struct sim_job *job = &sim_jobs[n];
-    int reason = (int)sim_pick(0, 2);
-    int64_t keep_ms = sim_chance(2) ? 1000 : 0, number = verb == SETTLE_RETRY         ? delay_us
-                                                         : verb == SETTLE_INTERRUPTED ? INTERRUPTED_MOST
-                                                         : verb == SETTLE_FINISH      ? keep_ms
-                                                                                      : 0;
-
-    end_by(a, verb, sim_token(n), number, sim_reason(reason));
-    if (verb == SETTLE_FINISH) {
-        job->remembered = keep_ms > 0;
-        sim_end_job(n, SIM_DONE);
-    } else if (verb == SETTLE_CANCELLED) {
-        sim_end_job(n, SIM_CANCELLED);
-    } else if (verb == SETTLE_INTERRUPTED) {
-        sim_fails(n, reason, false);
-        if (!sim_interrupt(n, 0, INTERRUPTED_MOST))
-            job->place = SIM_WAITING;
-    } else {
-        sim_fails(n, reason, true);
-        job->attempts++;
-        job->together = 0;
-        job->place = SIM_LATER;
-        job->scheduled = false;
-        job->due_us = turns.now_us + delay_us;
-        if (job->batch >= 0)
-            sim.batches[job->batch].failed++;
-    }
-}
-
-/* A job that would wait for long ends, as its batch was cancelled. */
-static bool ends_with_batch(int n, enum settle_verb verb)
-{
-    const struct sim_job *job = &sim_jobs[n];
-
-    if ((verb != SETTLE_RETRY && verb != SETTLE_THROTTLED) || job->batch < 0 ||
-        sim.batches[job->batch].halt != SIM_HALTED)
-        return false;
-    sim_end_job(n, SIM_CANCELLED);
-    return true;
-}
-
-static void end_job(struct args *a, int n, enum settle_verb verb, bool unstarted)
-{
-    struct sim_job *job = &sim_jobs[n];
-    int64_t delay_us = sim_chance(3) ? SECOND_US : sim_pick(0, 3 * SECOND_US);
-
-    if (verb == SETTLE_THROTTLED && sim_chance(2))
-        delay_us = SETTLE_NO_TIME;
-    if (verb != SETTLE_FINISH && (sim_ends_cancelled(n) || ends_with_batch(n, verb))) {
-        end_by(a, verb, sim_token(n), verb == SETTLE_INTERRUPTED ? INTERRUPTED_MOST : unstarted, "no");
-        return;
-    }
-    if (verb > SETTLE_DEAD || (sim.lives && verb == SETTLE_RETRY)) {
-        end_alive(a, n, verb, delay_us);
-        return;
-    }
-    end_by(a, verb, sim_token(n), verb == SETTLE_BACK ? unstarted : delay_us,
-           verb == SETTLE_DEAD ? "no\nway" : NULL);
-    if (verb == SETTLE_DEAD) {
-        job->attempts++;
-        if (job->batch >= 0)
-            sim.batches[job->batch].failed++;
-        sim_end_job(n, SIM_DEAD);
-    } else if (verb == SETTLE_RETRY) {
-        sim_fails(n, 0, true);
-        job->together = 0;
-        job->attempts++;
-        job->place = SIM_LATER;
-        job->scheduled = false;
-        job->due_us = turns.now_us + delay_us;
-    } else if (verb == SETTLE_THROTTLED) {
-        struct sim_need needs[SIM_NEEDS];
-
-        job->together = 0;
-        job->throttled++;
-        job->place = sim_needs(job->type, job->key, needs) > 0 ? SIM_WAITING : SIM_LATER;
-        job->scheduled = false;
-        job->due_us = -1; /* the pause may be longer than asked for */
-        throttled++;
-    } else {
-        job->place = SIM_WAITING; /* put into its lane when all are known */
-    }
-}
-
-static bool is_of(int n, int type, int batch)
-{
-    return sim_jobs[n].ending && sim_jobs[n].type == type && sim_jobs[n].batch == batch;
-}
-
-/* Settles as a run those of list from `from` on that follow one another; returns how many they are. */
-static int end_run(struct args *a, const int *list, int count, int from, const char *batch)
-{
-    int type = sim_jobs[list[from]].type, of = sim_jobs[list[from]].batch, n = 1;
-
-    while (from + n < count && is_of(list[from + n], type, of) &&
-           settle_follows(sim_token(list[from + n]), sim_token(list[from + n - 1])))
-        n++;
-    settle_run(a, sim_type_names[type], span_str(batch), sim_token(list[from]), (size_t)n);
-    return n;
-}
-
-static void end_job_of_group(int n)
-{
-    sim_jobs[n].ending = false;
-    sim_end_job(n, SIM_DONE);
-}
-
-/* Those of list that are done, by type and batch; batch: -1 none. */
-static void end_group(struct args *a, const int *list, int count, int type, int batch)
-{
-    const char *name = batch < 0 ? "" : sim.batches[batch].name;
-    size_t done = 0;
-
-    for (int i = 0; i < count; i++)
-        done += is_of(list[i], type, batch);
-    if (done == 0)
-        return;
-    if (sim_chance(2)) {
-        for (int i = 0; i < count; i++)
-            for (int n = is_of(list[i], type, batch) ? end_run(a, list, count, i, name) : 0; n > 0; n--)
-                end_job_of_group(list[n > 1 ? i++ : i]);
-        return;
-    }
-    settle_done(a, sim_type_names[type], span_str(name), done);
-    for (int i = 0; i < count; i++)
-        if (is_of(list[i], type, batch)) {
-            settle_token(a, sim_token(list[i]));
-            end_job_of_group(list[i]);
-        }
-}
-
-/* Those that are done; who holds a lock until its end, one by itself. */
-static void end_done(struct args *a, const int *list, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (sim_jobs[list[i]].ending && sim_jobs[list[i]].lock >= 0 && !sim_jobs[list[i]].lock_until_start) {
-            sim_jobs[list[i]].ending = false;
-            end_alive(a, list[i], SETTLE_FINISH, 0);
-        }
-    for (int t = 0; t < sim.type_count; t++)
-        for (int batch = -1; batch < (sim.lives ? SIM_BATCHES : 0); batch++)
-            end_group(a, list, count, t, batch);
-}
-
-static void settle_send(struct args *a, bool one_stale)
-{
-    int64_t stale;
-
-    sim_must(turns_send(a), "settle");
-    sim_must(settle_reply(turns.reply, &stale, &turns.error), "settle");
-    sim_fail_if(stale != one_stale, "settle: %lld leases were stale, not %d", (long long)stale, one_stale);
-}
-
-static enum settle_verb any_verb(void)
-{
-    if (!sim.lives)
-        return (enum settle_verb)sim_pick(SETTLE_RETRY, SETTLE_DEAD);
-    return sim_chance(3) ? SETTLE_DEAD : (enum settle_verb)sim_pick(SETTLE_RETRY, SETTLE_INTERRUPTED);
-}
-
-/* Part of what the worker has ends; often one of them twice. */
-static void settle_some(struct worker *worker)
-{
-    static int list[SIM_JOBS], back[SIM_JOBS], unstarted[SIM_JOBS];
-    int count = sim_leases(worker->id, list), kept = 0, back_count = 0, unstarted_count = 0, again = -1;
-    struct args a = {0};
-
-    for (int i = 0; i < count; i++)
-        if (!sim_chance(3))
-            list[kept++] = list[i];
-    settle_request(&a, PREFIX, turns.now_us, id_of(worker)->name);
-    for (int i = 0; i < kept; i++) {
-        int n = list[i];
-        int64_t cost = sim.spends && !sim_chance(4) ? sim_pick(0, sim_jobs[n].taken) : sim_pick(1, 8);
-
-        if (sim_jobs[n].slot_us > 0 && sim_chance(sim.spends ? 2 : 6)) {
-            settle_cost(&a, sim_token(n), cost);
-            sim_true_cost(n, cost);
-        } else if (sim_jobs[n].slot_us > 0 && sim_chance(4)) {
-            end_job(&a, n, SETTLE_BACK, true);
-            unstarted[unstarted_count++] = n;
-            if (sim_jobs[n].place == SIM_WAITING)
-                back[back_count++] = n;
-            again = n;
-            continue;
-        }
-        if (sim_jobs[n].cancelled && sim_chance(2)) {
-            end_job(&a, n, SETTLE_CANCELLED, false);
-            continue;
-        }
-        if (!sim_chance(3)) {
-            sim_jobs[n].ending = true;
-            continue;
-        }
-        end_job(&a, n, any_verb(), false);
-        if (sim_jobs[n].place == SIM_WAITING)
-            back[back_count++] = n;
-        again = n;
-        if (sim_chance(8))
-            end_failed(&a);
-    }
-    end_failed(&a);
-    end_done(&a, list, kept);
-    if (again >= 0)
-        turns_add_end(&a, SETTLE_RETRY, sim_token(again), 0, NULL);
-    settle_send(&a, again >= 0);
-    for (int i = 0; i < unstarted_count; i++) /* after what others were charged */
-        sim_true_cost(unstarted[i], -1);
-    for (int i = 0; i < kept; i++)
-        sim_unlease(list[i]);
-    sim_come_back(back, back_count);
-}
-
-/* What was reaped settles nothing. */
-static void settle_in_vain(struct worker *worker)
-{
-    const char *token = "1.--/high/t0/";
-    int64_t stale;
-
-    sim_must(turns_settle_end(id_of(worker)->name, SETTLE_DEAD, span_str(token), 0, "x", &stale), "settle");
-    sim_fail_if(stale != 1, "settle: a worker that was reaped settles");
 }
 
 /* ---- Later */
@@ -1175,7 +639,7 @@ static void step_worker(struct worker *worker)
             start_worker(worker);
         } else {
             claim_unregistered(worker);
-            settle_in_vain(worker);
+            ends_in_vain(worker->id);
             adopt_anew(worker, false, INT64_MAX);
         }
         return;
@@ -1203,7 +667,7 @@ static void step_worker(struct worker *worker)
     case 8:
     case 9:
     case 10:
-        settle_some(worker);
+        ends_some(worker->id);
         break;
     default:
         claim_all(worker);
@@ -1220,7 +684,7 @@ static bool step_outside(int jobs_most)
     if (sim.job_count < jobs_most && sim_chance(8))
         enqueue_some();
     if (sim_chance(8))
-        change_something();
+        changes_make();
     if (sim.lives && !sim_chance(4))
         acts_do(sim.job_count < jobs_most);
     if (sim_chance(sim.later_us >= 0 && sim.later_us <= turns.now_us ? 2 : 20))
@@ -1262,21 +726,6 @@ static int some_of(const char *const *names, int count, const char **out)
     return kept;
 }
 
-static void make_limits(void)
-{
-    for (int i = 0; i < SIM_LIMITS; i++)
-        limit_texts[i][0] = limit_before[i][0] = '\0';
-    for (int i = 0; i < sim.limit_count; i++)
-        new_limit(SIM_TYPES + i, sim_chance(2));
-    for (int t = 0; t < sim.type_count; t++) {
-        if (!sim_chance(3))
-            new_limit(t, sim_chance(2));
-        for (int i = 0; i < sim.limit_count; i++)
-            if (sim_chance(2))
-                use_limit(t, SIM_TYPES + i, true);
-    }
-}
-
 static void make_world(uint64_t seed)
 {
     sim_begin(seed);
@@ -1289,35 +738,18 @@ static void make_world(uint64_t seed)
     sim.queue_count = (int)sim_pick(1, SIM_QUEUES);
     sim.limit_count = (int)sim_pick(0, 4);
     sim.key_count = (int)(sim_chance(2) ? sim_pick(1, 4) : sim_pick(1, 20));
-    path = (int)sim_pick(0, SIM_PATHS - 1);
+    changes_begin();
     worker_count = (int)sim_pick(1, WORKERS - 1);
     if (sim.lives)
         acts_begin();
-    make_limits();
+    changes_make_limits();
     for (int i = 0; i < worker_count; i++) {
-        workers[i] = (struct worker){.id = -1, .executors = (int)ONE_OF(1, 2, 5, 50)};
+        workers[i] = (struct worker){.id = -1, .executors = (int)SIM_ONE_OF(1, 2, 5, 50)};
         workers[i].prefetch = sim_chance(2) ? 0 : (int)sim_pick(0, 20);
         snprintf(workers[i].group, sizeof workers[i].group, "g%d", i);
         workers[i].type_count = some_of(sim_type_names, sim.type_count, workers[i].types);
         workers[i].queue_count = some_of(sim_queue_names, sim.queue_count, workers[i].queues);
     }
-}
-
-static void settle_everything(struct worker *worker)
-{
-    static int list[SIM_JOBS];
-    int count = sim_leases(worker->id, list);
-    struct args a = {0};
-
-    if (count == 0)
-        return;
-    settle_request(&a, PREFIX, turns.now_us, id_of(worker)->name);
-    for (int i = 0; i < count; i++)
-        sim_jobs[list[i]].ending = true;
-    end_done(&a, list, count);
-    settle_send(&a, false);
-    for (int i = 0; i < count; i++)
-        sim_unlease(list[i]);
 }
 
 static bool all_ended(const struct worker *last)
@@ -1329,16 +761,6 @@ static bool all_ended(const struct worker *last)
         if (sim_ids[i].registered && i != last->id)
             return false;
     return true;
-}
-
-static void end_limits(void)
-{
-    for (int t = 0; t < sim.type_count; t++)
-        while (sim.types[t].use_count > 0)
-            use_limit(t, sim.types[t].uses[0], false);
-    for (int i = 0; i < SIM_LIMITS; i++)
-        if (sim.limits[i].set)
-            apply_limit(i, "");
 }
 
 static int64_t later_of(int64_t a_us, int64_t b_us)
@@ -1411,10 +833,10 @@ static void drain(void)
         if (workers[i].id >= 0 && !workers[i].crashed)
             adopt_anew(&workers[i], true, 0);
     if (sim_chance(2))
-        end_limits();
+        changes_end_limits();
     for (int t = 0; t < sim.type_count; t++)
         if (sim.types[t].pause_until_us == ENDLESS_US)
-            pause_type(&sim.types[t], RATE_RESUME);
+            changes_pause_type(&sim.types[t], RATE_RESUME);
     if (sim.lives)
         acts_finish();
     all = start_last_worker();
@@ -1431,7 +853,7 @@ static void drain(void)
             all->alone = turns.claim.alone;
         }
         claim_all(all);
-        settle_everything(all);
+        ends_all(all->id);
         move_to_next(all);
         if (!retried && all_ended(all)) {
             retried = true;
@@ -1495,7 +917,7 @@ TEST_WITH(test_random_worlds, turns_flush, NULL)
         "changes "
         "of limits\n",
         worlds, (unsigned long long)seed, sim_totals.claims, sim_totals.starts, sim_totals.slots,
-        sim_totals.holds, reaped, lost_answers, along_total, throttled, changes);
+        sim_totals.holds, reaped, lost_answers, along_total, ends_throttled, changes_count);
     print_message(
         "%lld starts of suspects, %lld of them alone, %lld jobs enqueued with a batch or lock, %lld refused, "
         "%lld cancelled by name, "
