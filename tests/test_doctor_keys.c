@@ -41,6 +41,7 @@ static const struct losing {
     {"credit:", NULL, false},
     {"bell:", NULL, false},
     {"spare:", NULL, false},
+    {"news:", NULL, false},
 };
 
 static const struct losing *losing_of(const char *key)

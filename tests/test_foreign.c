@@ -366,6 +366,7 @@ SCENE_TEST(test_what_is_not_ours_is_left_alone)
         "duty",
         "bell:g",
         "spare:g",
+        "news:g",
         "dead",
         "stats:slow",
         "stats:t",

@@ -873,7 +873,7 @@ static void check_nothing_left(void)
     static const char *const stay[] = {
         "queues",  "types",     "limits", "gate:",   "stats:", "reap",    "dead",       "id:",      "bell:",
         "spare:",  "duty",      "stop:",  "changes", "acts",   "weights", "key_pauses", "longest:", "batch:",
-        "batches", "finished:", "kept:",  "at:",     "about",  "alone",   "revisions"};
+        "batches", "finished:", "kept:",  "at:",     "about",  "alone",   "revisions",  "news:"};
     char *keys = server_ask(&turns.server, "KEYS", "*", NULL), *rest = keys;
 
     for (char *key; (key = strsep(&rest, "\n"));) {

@@ -8,6 +8,8 @@
 -- One token in a bell is enough; it expires by itself where nobody comes for it. It names the queues, with blanks between them, or is `*`
 -- where they are too many. A wake-up is a hint: nothing here may fail the script that rings, so a duty of the wrong kind is passed over.
 --
+-- news:<group> has queues in which something began to wait at a gate, until the group has served them: a ring may be lost.
+--
 -- uses: pattern
 
 local bell = {}
@@ -83,15 +85,21 @@ local function serves(there, wanted)
     end
 end
 
--- Rings for the groups that serve one of the queues, a set with "<queue>!" among them; nil: for all groups. token names the queues.
-local function ring(wanted, token, but, wide_only)
+local NEWS_MS = 60000
+
+-- Rings for the groups that serve one of the queues, a set with "<queue>!" among them; nil: for all groups. token names the queues; nil: no bell. new:
+-- one of them, which stays in news:<group> until a claim has served it, whatever becomes of the bell. A group of one queue needs no such thing.
+local function ring(wanted, token, but, wide_only, new)
     local duty = call_safe('HGETALL', P .. 'duty')
     wanted = wanted and usual_names(wanted)
     for i = 1, #duty, 2 do
         local group, value = duty[i], duty[i + 1]
         local there = words_of(group, value)
         if there.rings and not is_gone(there) and group ~= but and (there.wide or not wide_only) and (not wanted or serves(there, wanted)) then
-            put_token(P .. 'bell:' .. group, token)
+            if token then put_token(P .. 'bell:' .. group, token) end
+            if new and (there.wide or #there.names > 1) and call_safe('SADD', P .. 'news:' .. group, new) == 1 then
+                call('PEXPIRE', P .. 'news:' .. group, NEWS_MS)
+            end
         end
     end
 end
@@ -110,6 +118,9 @@ function bell.ring(queue, but)
     if not queue then return ring(nil, ALL, but) end
     ring({[queue] = true}, queue, but)
 end
+
+-- Rings for a queue, if that is wanted; is_new: something begins to wait there at a gate, for which who only asks for the queue does not look.
+function bell.tell(queue, but, rings, is_new) ring({[queue] = true}, rings and queue or nil, but, false, is_new and queue or nil) end
 
 function bell.ring_spare(group) put_token(P .. 'spare:' .. group, '1') end
 

@@ -91,12 +91,14 @@ end
 -- something is halted or of a newer format. A key that is named n times counts n times, so the sum says which are there; it is asked only where one is.
 local function ask_first(c)
     local active, alone, own, format_key = P .. 'active:' .. c.worker, P .. 'alone', P .. 'key_rules', P .. 'format:' .. FORMAT_NEWEST + 1
-    local halted, stopped = P .. 'halted', P .. 'cancelled'
-    local found = call('EXISTS', active, active, active, active, active, active, active, active, alone, own, halted, stopped, format_key)
+    local halted, stopped, news = P .. 'halted', P .. 'cancelled', P .. 'news:' .. c.group
+    local found = call('EXISTS', active, active, active, active, active, active, active, active, alone, own, halted, stopped, format_key, news)
     local which = found > 8 and call('EXISTS', own, own, own, own, own, own, own, own, alone, alone, alone, alone, halted, stopped, format_key) or 0
     c.halts = which % 4 > 0    -- something is paused or cancelled, or there are newer data: claim_halt
     c.suspects = which % 8 > 3 -- jobs are to run alone: claim_alone
     key_rules.seen(which > 7)
+    local queues = found > 8 and c.has_option('t') and call_safe('SRANDMEMBER', news, digits(ADDED_MOST)) or claim_call.NONE
+    c.news = queues.err and claim_call.NONE or queues -- queues with a gate of which the group may not have heard: bell.tell
     return found >= 8
 end
 
@@ -149,6 +151,18 @@ local function add_found(c, signs, from, to, is_there)
     add_found(c, signs, middle + 1, to, is_there)
 end
 
+local function is_served(c, queue)
+    for i = 1, #c.queues do
+        if c.queues[i] == queue then return true end
+    end
+end
+
+local function add_news(c)
+    for _, queue in ipairs(c.news) do
+        if not is_served(c, queue) then add_queue(c, queue) end
+    end
+end
+
 -- Adds queues that are only asked for, after the others, where something is found. While jobs are to run alone it adds all, but for a wide worker.
 local function add_asked(c)
     if #c.asked == 0 then return end
@@ -186,6 +200,7 @@ local function begin_known(c)
     c.tick = now      -- the last ticket
     c.named = 0       -- jobs that were given an id
     c.soonest = huge  -- when the first gate opens at which it has parked something
+    c.new_gates = {}  -- set of queues in which something begins to wait at a gate
     c.wakes = {}      -- queue -> gate -> opening time, as far as they were read or written
     c.crowds = {}     -- set of gates at which something was found to wait
     c.unread = {}     -- set of queues that hold jobs which it did not read
@@ -227,6 +242,7 @@ function claim_call.begin(ARGV)
     if not ask_first(c) then return 'unregistered: worker ' .. c.worker end
     c.states = {}     -- [queue][type] -> s, as they were met
     c.added = 0       -- queues that were only asked for, and are served
+    add_news(c)
     add_asked(c)
     begin_room(c)
     begin_known(c)

@@ -101,6 +101,17 @@ local function take_if_free(mine_still)
     return found
 end
 
+-- Tells other groups what waits now in queues that this claim has served, and forgets what others have told its own.
+local function tell_others(news)
+    local but = claim.duty_until > 0 and claim.group or nil -- its own group knows: this claim has just served them
+    for _, queue in ipairs(claim.queues) do
+        if news or claim.new_gates[queue] then bell.tell(queue, but, news, claim.new_gates[queue]) end
+    end
+    for _, queue in ipairs(claim.news) do
+        if claim.wakes[queue] and not claim.missed[queue] then call_safe('SREM', P .. 'news:' .. claim.group, queue) end
+    end
+end
+
 -- Decides about the pacing duty: one worker of the group that has a free executor keeps the timer and watches the queues. A worker without a free
 -- executor passes the duty on, and calls another one as long as nobody has it. A worker that is far away calls another one when no more of its
 -- executors may wait long for a slot; off duty only if it has got a job or a gate opens soon, else workers of which none may wait long would call
@@ -114,9 +125,7 @@ function claim_duty.decide(more, news)
     if claim.free > 0 and claim.lacks_far() and (claim.duty_until > 0 or #claim.leases > 0 or opens_at <= now + claim.ahead_asked) then
         bell.ring_spare(claim.group)
     end
-    for _, queue in ipairs(news and claim.queues or {}) do
-        bell.ring(queue, claim.duty_until > 0 and claim.group or nil) -- its own group needs no bell: this claim has just served it
-    end
+    tell_others(news)
     return more
 end
 

@@ -14,10 +14,15 @@ local cache, claim, meet, held, ring = claim_cache, claim_call, claim_meet, clai
 
 local function score(at) return at == huge and '+inf' or us(at) end
 
+-- Notes that something begins to wait in a queue at a gate. Who serves the queue asks by itself whether keys sleep.
+local function note_new(queue, name, added)
+    if added == 1 and name ~= '*' then claim.new_gates[queue] = true end
+end
+
 local function set_wake(queue, name, at)
     claim.wakes[queue][name] = at
     claim.note_near(name, at)
-    call('ZADD', P .. 'wake:' .. queue, score(at), name)
+    note_new(queue, name, call('ZADD', P .. 'wake:' .. queue, score(at), name))
 end
 
 local function set_sooner(queue, name, at)
@@ -25,7 +30,7 @@ local function set_sooner(queue, name, at)
     if known and known <= at then return end
     claim.wakes[queue][name] = at
     claim.note_near(name, at)
-    call('ZADD', P .. 'wake:' .. queue, 'LT', score(at), name)
+    note_new(queue, name, call('ZADD', P .. 'wake:' .. queue, 'LT', score(at), name))
 end
 
 local function drop_wake(queue, name)

@@ -38,7 +38,7 @@ local families = {
     queue = {'list', ONE}, lane = {'list', whole(LANE)}, ring = {'zset', TWO}, wait = {'zset', whole(QUEUE .. '/[%w_.#/-]+')},
     wake = {'zset', whole(QUEUE)}, sleep = {'zset', whole(QUEUE)}, held = {'zset', whole(QUEUE)}, credit = {'hash', TWO},
     gate = {'string', whole(NAME .. '#%d/?[%w_.-]*')}, stop = {'string', whole(NAME .. '/[%w_.-]*')},
-    active = {'hash', ANY}, bell = {'list', ANY}, spare = {'list', ANY}, told = {'list', ANY},
+    active = {'hash', ANY}, bell = {'list', ANY}, spare = {'list', ANY}, news = {'set', ANY}, told = {'list', ANY},
     batch = {'hash', ONE}, home = {'string', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
     format = {'string', whole('%d+')}, line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
     finished = {'string', ONE}, kept = {'zset', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#[%w*]/?[%w_.-]*')},
