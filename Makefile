@@ -131,7 +131,7 @@ $(BUILD)/tests/test_shared: $(patsubst %,$(BUILD)/serve/%.o,shared response)
 
 # Slow senders, with routes of the test's own.
 $(BUILD)/tests/test_slow: override LIBS += $(SERVE_LIBS)
-$(BUILD)/tests/test_slow: $(patsubst %,$(BUILD)/serve/%.o,callers http listen response take_url) $(BUILD)/view/text.o
+$(BUILD)/tests/test_slow: $(patsubst %,$(BUILD)/serve/%.o,callers http listen response take_url) $(BUILD)/view/text.o $(BUILD)/view/format.o
 
 # What is said of a worker.
 $(BUILD)/tests/test_orders: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))

@@ -120,7 +120,7 @@ static void send_half(struct weir *w, size_t first, struct args *a)
     const char *why;
 
     for (size_t i = 0; i < HALF; i++) {
-        if (take_read(&q, targets[(first + i) % KEYS], 1, &why) < 0)
+        if (take_read(&q, targets[(first + i) % KEYS], 1, NULL, &why) < 0)
             fail("take: %s", why);
         take_request(a, w->prefix, -1, "", false);
         take_add(a, &q);

@@ -12,14 +12,25 @@
 #include "view/output.h"
 
 /* A flag of a command stands in a table, which ends with a NULL name. */
-enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_INT, FLAG_DURATION, FLAG_AGO, FLAG_OPTIONAL_TEXT, FLAG_REPEATED };
+enum flag_kind {
+    FLAG_BOOL,
+    FLAG_TEXT,
+    FLAG_INT,
+    FLAG_COST,
+    FLAG_TRUE_COST,
+    FLAG_DURATION,
+    FLAG_AGO,
+    FLAG_OPTIONAL_TEXT,
+    FLAG_REPEATED
+};
 struct flag {
     const char *name; /* "max-attempts": --max-attempts N */
     char letter;      /* 'c': -c N; 0: none */
     enum flag_kind kind;
     const char *value; /* "N", for the help; NULL for FLAG_BOOL */
     const char *help;
-    void *target; /* bool *, const char **, long long *, int64_t * (us), const char ** ("" when given without
+    void *
+        target; /* bool *, const char **, long long *, const char ** (of costs), int64_t * (us), const char ** ("" when given without
                      a value), struct flag_values * */
 };
 #define FLAG_VALUES_MAX 64

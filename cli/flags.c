@@ -56,6 +56,8 @@ static void prepare_getopt(struct parser *p)
         [FLAG_BOOL] = no_argument,
         [FLAG_TEXT] = required_argument,
         [FLAG_INT] = required_argument,
+        [FLAG_COST] = required_argument,
+        [FLAG_TRUE_COST] = required_argument,
         [FLAG_AGO] = required_argument,
         [FLAG_DURATION] = required_argument,
         [FLAG_REPEATED] = required_argument,

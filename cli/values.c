@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/likely.h"
+#include "throttle/cost_words.h"
 #include "throttle/rule.h"
 
 /* ---- One value */
@@ -22,6 +23,18 @@ static int set_int(struct cli *cli, const char *where, const struct flag *f, con
         return cli_usage(cli, "%s --%s %.60s: not a whole number; write --%s 10", where, f->name, text,
                          f->name);
     *(long long *)f->target = *text == '-' ? -value : value;
+    return 0;
+}
+
+/* Its text is kept, as the library takes it. */
+static int set_cost(struct cli *cli, const char *where, const struct flag *f, const char *text)
+{
+    struct job_cost cost;
+    struct error why;
+
+    if (cost_read(text, f->kind == FLAG_COST ? COST_TAKEN : COST_TRUE, &cost, &why) < 0)
+        return cli_usage(cli, "%s --%s %.60s: %s", where, f->name, text, why.text);
+    *(const char **)f->target = text;
     return 0;
 }
 
@@ -62,6 +75,9 @@ int cli_set_flag(struct cli *cli, const char *where, const struct flag *f, const
         return 0;
     case FLAG_INT:
         return set_int(cli, where, f, text);
+    case FLAG_COST:
+    case FLAG_TRUE_COST:
+        return set_cost(cli, where, f, text);
     case FLAG_DURATION:
     case FLAG_AGO:
         return set_duration(cli, where, f, text);

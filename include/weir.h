@@ -98,6 +98,8 @@ struct weir_job_spec {
     const char *batch;  /* none; else the job is counted there. Not for jobs of bulks */
     const char *traceparent; /* none; else a W3C trace context, handed to the handler */
     const char *meta;        /* none; else any JSON text, handed to the handler */
+    const char *
+        costs; /* none; else the cost by name, for rules with of=NAME: "tokens=900" or "3,tokens=900", instead of cost */
 };
 
 #define WEIR_ID_SIZE 129 /* the longest id and its NUL */
@@ -185,6 +187,8 @@ WEIR_API WEIR_CHECKED int weir_rate_remove(struct weir *w, const char *name);
  * many as before, 1 at first). WEIR_ENOTFOUND when one does not exist; WEIR_EINPUT when they do not go together, or do not live
  * on the type's partition: a type and its limits are then named alike up to their first dot. */
 WEIR_API WEIR_CHECKED int weir_rate_use(struct weir *w, const char *type, const char *limits, int64_t cost);
+/* Says what a job of type costs by name, for rules with of=NAME: "tokens=800" or "3,tokens=800". What is not named is 1. */
+WEIR_API WEIR_CHECKED int weir_rate_costs(struct weir *w, const char *type, const char *costs);
 /* Stops holding type by these limits. WEIR_ENOTFOUND when it does not use one of them. */
 WEIR_API WEIR_CHECKED int weir_rate_unuse(struct weir *w, const char *type, const char *limits);
 /* Keys of a limit take turns. Gives key (any text) weight turns for one of the others: 1 to 1000; 1 at first. */
@@ -225,13 +229,19 @@ WEIR_INLINE WEIR_CHECKED int weir_take(struct weir *w, const char *target, const
 WEIR_INLINE WEIR_CHECKED int weir_take_wait(struct weir *w, const char *target, const char *rule,
                                             int64_t cost, int flags, double most_s, struct weir_take *take);
 
+/* weir_take (most_s 0) or weir_take_wait with a cost by name: "tokens=900" or "3,tokens=900"; what is not named is 1. */
+WEIR_INLINE WEIR_CHECKED int weir_take_costs(struct weir *w, const char *target, const char *rule,
+                                             const char *costs, int flags, double most_s,
+                                             struct weir_take *take);
+
 /* One of many takes: what you ask, and the answer. */
 struct weir_take_item {
-    const char *target;      /* as in weir_take */
-    int64_t cost;            /* 0: 1 */
-    int status;              /* 0: take is the answer; else what is wrong with this one */
-    const char *why;         /* the same in words; NULL when status is 0. Static */
-    const void *reserved[2]; /* NULL: what one may ask in a later version */
+    const char *target; /* as in weir_take */
+    int64_t cost;       /* 0: 1 */
+    int status;         /* 0: take is the answer; else what is wrong with this one */
+    const char *why;    /* the same in words; NULL when status is 0. Static */
+    const char *costs;  /* NULL; else the cost by name, "tokens=900" or "3,tokens=900", instead of cost */
+    const void *reserved[1]; /* NULL: what one may ask in a later version */
     struct weir_take take;
 };
 /* As count calls of weir_take, one after the other, with one round trip for each thousand. Returns 0: see each
@@ -253,11 +263,16 @@ struct weir_hold {
  * Waits up to most_s seconds (0: not at all; below 0: as long as it takes), in line with others and in turns with jobs. Returns 0 whether allowed or not. */
 WEIR_INLINE WEIR_CHECKED int weir_hold(struct weir *w, const char *target, int64_t cost, double ttl_s,
                                        double most_s, struct weir_hold *hold);
+/* The same with a cost by name, "tokens=900" or "3,tokens=900"; what is not named is 1. */
+WEIR_INLINE WEIR_CHECKED int weir_hold_costs(struct weir *w, const char *target, const char *costs,
+                                             double ttl_s, double most_s, struct weir_hold *hold);
 /* It lasts for its ttl from now on. WEIR_ENOTFOUND: it is not held any more, so others may have its slots. */
 WEIR_API WEIR_CHECKED int weir_hold_renew(struct weir *w, const char *token);
 /* Gives back what it took of concurrency. spent: what it cost in truth, 0 to 10^9: the rates take the difference, or give it back; below 0: as
  * much as it took. WEIR_ENOTFOUND: it was not held any more, and nothing is settled. */
 WEIR_API WEIR_CHECKED int weir_hold_end(struct weir *w, const char *token, int64_t spent);
+/* The same with what it cost in truth by name, "tokens=1210"; what is not named is as much as it took. */
+WEIR_API WEIR_CHECKED int weir_hold_spent(struct weir *w, const char *token, const char *spent);
 
 /* ---- Handlers ----------------------------------------------------------------------------------------- */
 
@@ -309,6 +324,9 @@ WEIR_API int weir_job_throttled(struct weir_job *job, double after_s);
 /* The job's true cost, when it was not known before: when the job ends, its limits take the difference, or give it
  * back. 0 to 10^9. */
 WEIR_API void weir_job_spent(struct weir_job *job, int64_t cost);
+/* The same by name, for rules with of=NAME: weir_job_spent_of(job, "tokens", 1210). What is never named cost what it took. WEIR_EINPUT: it is no name,
+ * or one more than 8; it counts as left out, which is logged. */
+WEIR_API int weir_job_spent_of(struct weir_job *job, const char *name, int64_t slots);
 /* Leaves what came of the job for weir job show and weir job wait: any JSON, at most 64 KiB, kept with the job where its type is (keep_s) and
  * when it is done. The last call counts. WEIR_EINPUT: it is no JSON, or too large; it counts as left out, which is logged. */
 WEIR_API int weir_job_result(struct weir_job *job, const char *json);
@@ -434,10 +452,16 @@ WEIR_API WEIR_CHECKED int weir_take_sized(struct weir *w, const char *target, co
 WEIR_API WEIR_CHECKED int weir_take_wait_sized(struct weir *w, const char *target, const char *rule,
                                                int64_t cost, int flags, double most_s, struct weir_take *take,
                                                size_t size);
+WEIR_API WEIR_CHECKED int weir_take_costs_sized(struct weir *w, const char *target, const char *rule,
+                                                const char *costs, int flags, double most_s,
+                                                struct weir_take *take, size_t size);
 WEIR_API WEIR_CHECKED int weir_take_many_sized(struct weir *w, struct weir_take_item *items, size_t size,
                                                size_t count, const char *rule, int flags);
 WEIR_API WEIR_CHECKED int weir_hold_sized(struct weir *w, const char *target, int64_t cost, double ttl_s,
                                           double most_s, struct weir_hold *hold, size_t size);
+WEIR_API WEIR_CHECKED int weir_hold_costs_sized(struct weir *w, const char *target, const char *costs,
+                                                double ttl_s, double most_s, struct weir_hold *hold,
+                                                size_t size);
 WEIR_API struct weir_worker *weir_worker_new_sized(const struct weir_worker_options *options, size_t size);
 WEIR_API WEIR_CHECKED int weir_worker_type_sized(struct weir_worker *worker, const char *type,
                                                  const struct weir_type_options *options, size_t size);
@@ -480,6 +504,12 @@ WEIR_INLINE int weir_take_wait(struct weir *w, const char *target, const char *r
     return weir_take_wait_sized(w, target, rule, cost, flags, most_s, take, sizeof *take);
 }
 
+WEIR_INLINE int weir_take_costs(struct weir *w, const char *target, const char *rule, const char *costs,
+                                int flags, double most_s, struct weir_take *take)
+{
+    return weir_take_costs_sized(w, target, rule, costs, flags, most_s, take, sizeof *take);
+}
+
 WEIR_INLINE int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count, const char *rule,
                                int flags)
 {
@@ -490,6 +520,12 @@ WEIR_INLINE int weir_hold(struct weir *w, const char *target, int64_t cost, doub
                           struct weir_hold *hold)
 {
     return weir_hold_sized(w, target, cost, ttl_s, most_s, hold, sizeof *hold);
+}
+
+WEIR_INLINE int weir_hold_costs(struct weir *w, const char *target, const char *costs, double ttl_s,
+                                double most_s, struct weir_hold *hold)
+{
+    return weir_hold_costs_sized(w, target, costs, ttl_s, most_s, hold, sizeof *hold);
 }
 
 WEIR_INLINE struct weir_worker *weir_worker_new(const struct weir_worker_options *options)

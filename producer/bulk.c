@@ -232,22 +232,49 @@ static int pass_line(struct weir_bulk *b, uint64_t sum)
 
 /* ---- Jobs */
 
+/* Raises the highest cost that was asked about to that of a job. False: it is not higher. */
+static bool raise_cost(struct job_cost *highest, const struct job_cost *cost)
+{
+    bool higher = cost->plain > highest->plain;
+
+    if (higher)
+        highest->plain = cost->plain;
+    for (int i = 0; i < cost->count; i++) {
+        const char *name = cost->named[i].name;
+        int64_t n = cost->named[i].slots, *slots = cost_slots(highest, name, strlen(name));
+
+        if (slots && *slots >= n)
+            continue;
+        higher = true;
+        if (slots)
+            *slots = n;
+        else if (!cost_say(highest, name, strlen(name), n))
+            *highest = *cost; /* of all jobs together there are too many names */
+    }
+    return higher;
+}
+
 /* Checks that a job of that cost could ever start. Redis is asked at the first job of a type and when the cost is higher than before.
  * WEIR_EINPUT: it could not; the bulk goes on. */
-static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *row, struct span type,
-                      int64_t cost)
+static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *row,
+                      const struct job_view *job)
 {
-    bool learns = b->counts_keyless && !row->learned;
+    bool learns = b->counts_keyless && !row->learned, costly;
+    struct job_cost cost, fits = row->fits;
     struct keyed_by by;
     int status;
 
-    if (!learns && (cost <= 1 || cost <= row->fits))
+    if (!learns && job->cost <= 1 && !job->costs.at)
+        return 0;
+    job_cost_of(job, &cost);
+    costly = raise_cost(&fits, &cost);
+    if (!learns && !costly)
         return 0;
     by = (struct keyed_by){.path = ""};
-    status = stream_ask_fits(s, type, cost > 1 ? cost : 1, &by);
+    status = stream_ask_fits(s, job->type, &fits, &by);
     if (status == WEIR_EUNREACHABLE || s->unanswered > 0)
         return fail(b, &s->error);
-    if (status && cost <= 1) /* it can be taken all the same, and nothing is told */
+    if (status && !costly) /* it can be taken all the same, and nothing is told */
         status = 0;
     if (status && status != WEIR_EINPUT)
         return fail(b, &s->error);
@@ -256,7 +283,7 @@ static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *
         b->w->error = s->error;
         return status;
     }
-    row->fits = cost;
+    row->fits = fits;
     row->learned = true;
     row->by = by;
     return 0;
@@ -284,7 +311,7 @@ static int take_job(struct weir_bulk *b, const struct job_view *job, struct span
         return out_of_memory(b);
     status = route(b, job->type, &s);
     if (!status)
-        status = check_type(b, s, row, job->type, job->cost);
+        status = check_type(b, s, row, job);
     if (status)
         return status;
     if (!tally_row(&b->queues, queue))

@@ -144,6 +144,7 @@ int enqueue_job(struct weir *w, const struct weir_job_spec *spec, char id[WEIR_I
 {
     struct text body = {0};
     struct job_view view;
+    struct job_cost cost;
     char tag[17];
     struct enqueue job = {.tag = tag, .keep_ms = spec->id ? KEEP_GIVEN_MS : KEEP_MADE_MS};
     int status = read_extras(spec, &job, &w->error);
@@ -156,7 +157,8 @@ int enqueue_job(struct weir *w, const struct weir_job_spec *spec, char id[WEIR_I
     job.queue = view.queue.at ? view.queue : (struct span){"default", strlen("default")};
     job.type = view.type;
     job.id = view.id;
-    job.cost = view.cost;
+    job_cost_of(&view, &cost);
+    job.cost = &cost;
     job.body = (struct span){body.at, body.len};
     status = send_job(w, &job, id, result);
 out:
@@ -169,6 +171,7 @@ int enqueue_keyless(struct weir *w, const struct weir_job_spec *spec, struct key
     struct redisReply *reply = NULL;
     struct text body = {0};
     struct job_view view;
+    const struct job_cost one = cost_of(1);
     struct args a = {0};
     int status = job_write(&body, spec, &view, &w->error);
 
@@ -176,7 +179,7 @@ int enqueue_keyless(struct weir *w, const struct weir_job_spec *spec, struct key
     if (!status)
         status = client_at_home(w, view.type.at, view.type.len);
     if (!status) {
-        fits_request(&a, w->prefix, -1, view.type, 1);
+        fits_request(&a, w->prefix, -1, view.type, &one);
         status = client_call(w, &a, &reply, NULL);
     }
     if (!status)

@@ -339,7 +339,7 @@ int stream_add(struct stream *s, struct span body, struct stream_job job)
 
 /* ---- Questions */
 
-static int ask_fits(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
+static int ask_fits(struct stream *s, struct span type, const struct job_cost *cost, struct keyed_by *by)
 {
     struct redisReply *reply = NULL;
     struct args a = {0};
@@ -354,7 +354,7 @@ static int ask_fits(struct stream *s, struct span type, int64_t cost, struct key
     return status;
 }
 
-int stream_ask_fits(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
+int stream_ask_fits(struct stream *s, struct span type, const struct job_cost *cost, struct keyed_by *by)
 {
     int status = stream_receive_all(s);
 

@@ -75,6 +75,7 @@ void stream_drain(struct stream *s);
 /* Counts the jobs under way. */
 uint64_t stream_doubtful(const struct stream *s);
 /* Asks whether such jobs fit until there is an answer. */
-WEIR_CHECKED int stream_ask_fits(struct stream *s, struct span type, int64_t cost, struct keyed_by *by);
+WEIR_CHECKED int stream_ask_fits(struct stream *s, struct span type, const struct job_cost *cost,
+                                 struct keyed_by *by);
 /* Seals the batch: nothing more comes. A job of that type follows it; type NULL: none. */
 WEIR_CHECKED int stream_seal(struct stream *s, const char *queue, const char *type);

@@ -85,7 +85,7 @@ static bool add_name(struct tally *t, struct span name)
     if (!text)
         return false;
     memcpy(text, name.at, name.len);
-    t->names[t->count] = (struct tally_name){.text = text, .len = name.len};
+    t->names[t->count] = (struct tally_name){.text = text, .len = name.len, .fits = cost_of(1)};
     *find_slot(t, name) = (uint32_t)++t->count;
     return true;
 }

@@ -11,11 +11,11 @@
 struct tally_name {
     char *text;
     size_t len;
-    uint64_t total;  /* counted by the bulk */
-    uint64_t costed; /* of a type: its jobs that named their cost, */
-    int64_t cost;    /* which is so much in all; */
-    int64_t fits;    /* and the highest cost that its limits were asked about */
-    bool learned;    /* by what its limits tell jobs apart: */
+    uint64_t total;       /* counted by the bulk */
+    uint64_t costed;      /* of a type: its jobs that named their cost, */
+    int64_t cost;         /* which is so much in all; */
+    struct job_cost fits; /* and the highest cost, of each name, that its limits were asked about */
+    bool learned;         /* by what its limits tell jobs apart: */
     struct keyed_by by;
     uint64_t keyless; /* and its jobs that have nothing there */
     uint32_t in_chunk;

@@ -175,11 +175,9 @@ static int read_count(struct weir *w, const struct ask *ask, const char *name, i
 static int do_use(struct weir *w, const struct ask *ask, json_t **doc)
 {
     const char *limits = field_text(ask->fields, "limits"), *verb = ask->row->by.word;
-    int64_t cost;
+    const char *cost = field_text(ask->fields, "cost");
 
-    if (read_count(w, ask, "cost", JOB_COST_MOST, &cost) < 0)
-        return w->error.status;
-    if (!limits && cost == 0)
+    if (!limits && !cost)
         return error_set(&w->error, WEIR_EINPUT, "rate %s %.128s: which limits? give limits=NAME", verb,
                          ask->name);
     if (rate_use(w, ask->name, strcmp(verb, "use") == 0, limits ? limits : "", cost) < 0)
@@ -298,16 +296,15 @@ static int read_schedule(struct weir *w, const struct ask *ask, struct weir_job_
                          enum weir_missed *missed)
 {
     const char *policy = field_text(ask->fields, "missed"), *span = field_text(ask->fields, "timeout");
-    int64_t timeout_us = 0, cost, attempts;
+    int64_t timeout_us = 0, attempts;
 
-    if (read_count(w, ask, "cost", JOB_COST_MOST, &cost) < 0 ||
-        read_count(w, ask, "max_attempts", JOB_ATTEMPTS_MOST, &attempts) < 0)
+    if (read_count(w, ask, "max_attempts", JOB_ATTEMPTS_MOST, &attempts) < 0)
         return w->error.status;
     *job = (struct weir_job_spec){.type = field_text(ask->fields, "type"),
                                   .args = field_text(ask->fields, "args"),
                                   .queue = field_text(ask->fields, "queue"),
                                   .key = field_text(ask->fields, "key"),
-                                  .cost = cost,
+                                  .costs = field_text(ask->fields, "cost"),
                                   .max_attempts = (int)attempts};
     *missed = WEIR_MISSED_ONCE;
     if (!job->type || !field_text(ask->fields, "when"))
@@ -377,11 +374,9 @@ static int do_one(struct weir *w, const struct ask *ask, json_t **doc)
 
 static int do_hold_end(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    int64_t spent = field_number(ask->fields, "spent", -1);
+    const char *spent = field_text(ask->fields, "spent");
 
-    if (field_text(ask->fields, "spent") && spent < 0)
-        return error_set(&w->error, WEIR_EINPUT, "spent: must be 0 to 1000000000");
-    if (weir_hold_end(w, ask->name, spent) < 0)
+    if ((spent ? weir_hold_spent(w, ask->name, spent) : weir_hold_end(w, ask->name, -1)) < 0)
         return w->error.status;
     rate_note(w, "hold end %s", ask->name);
     return document_done(w, done_document(ask->name, "end"), doc);

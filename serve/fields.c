@@ -2,10 +2,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "queue/job/job.h"
+#include "throttle/cost.h"
 #include "throttle/limit.h"
 #include "view/text.h"
 
@@ -60,8 +62,29 @@ json_t *fields_of_form(const char *text, size_t len)
     return fields;
 }
 
+/* Writes numbers by name as people write a cost, "plain=3,tokens=900"; NULL: it is another object. */
+static json_t *text_of_cost(const json_t *value)
+{
+    char text[COST_TEXT_SIZE] = "";
+    const char *name;
+    json_t *slots;
+    size_t len = 0;
+
+    json_object_foreach((json_t *)value, name, slots) {
+        if (!json_is_integer(slots))
+            return NULL;
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s=%lld", len > 0 ? "," : "", name,
+                                (long long)json_integer_value(slots));
+        if (len >= sizeof text)
+            return NULL;
+    }
+    return len > 0 ? json_string(text) : NULL;
+}
+
 static json_t *text_of_scalar(const json_t *value)
 {
+    if (json_is_object(value))
+        return text_of_cost(value);
     if (json_is_string(value))
         return json_string_length(value) == strlen(json_string_value(value)) ? json_incref((json_t *)value)
                                                                              : NULL;

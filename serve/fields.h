@@ -1,5 +1,5 @@
 /* Names and values that come with a request, an object of texts: behind its "?", of a form, or the members of a JSON
- * object, whose numbers and flags are their texts too. */
+ * object, whose numbers and flags are their texts too; a cost by name is "tokens=900". */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 bool url_decode(const char *from, size_t len, bool plus, char *to);
 /* "a=1&b=x+y". NULL: malformed, a name twice, or more than FIELDS_MOST. The caller's. */
 json_t *fields_of_form(const char *text, size_t len);
-/* Reads a JSON object of scalars; null is left out. NULL: it is none. */
+/* Reads a JSON object of scalars, and of costs by name; null is left out. NULL: it is none. */
 json_t *fields_of_json(const char *text, size_t len);
 /* NULL: not there, or empty. */
 const char *field_text(const json_t *fields, const char *name);

@@ -9,6 +9,7 @@
 #include "core/decimal.h"
 #include "core/duration.h"
 #include "queue/call/call.h"
+#include "queue/job/job_cost.h"
 #include "serve/fields.h"
 
 #define WAIT_MOST_US INT64_C(60000000)
@@ -36,14 +37,24 @@ static int read_span(const char *name, const char *text, int64_t *us, struct err
     return 0;
 }
 
+/* A cost as the protocol has it; a text that is none is refused there. */
+static json_t *cost_member(const char *text)
+{
+    char json[COST_JSON_SIZE];
+    struct job_cost cost;
+    struct error ignored;
+
+    if (cost_read(text, COST_TRUE, &cost, &ignored) < 0)
+        return json_string(text);
+    cost_write_json(&cost, json);
+    return json_loads(json, JSON_DECODE_ANY, NULL);
+}
+
 /* A member as the protocol has it; what is wrong with it the protocol says. */
 static json_t *member_of(const char *name, const char *text)
 {
-    char *end;
-    long long number = strtoll(text, &end, 10);
-
-    if ((strcmp(name, "cost") == 0 || strcmp(name, "spent") == 0) && *text && !*end)
-        return json_integer(number);
+    if (strcmp(name, "cost") == 0 || strcmp(name, "spent") == 0)
+        return cost_member(text);
     return strcmp(name, "leave") == 0 && strcmp(text, "true") == 0 ? json_true() : json_string(text);
 }
 

@@ -7,6 +7,7 @@
 #include "core/duration.h"
 #include "producer/bulk.h"
 #include "producer/enqueue.h"
+#include "queue/job/job_cost.h"
 #include "queue/job/json.h"
 #include "queue/job/json_number.h"
 #include "serve/fields.h"
@@ -19,7 +20,9 @@
 /* A job's members, as texts that end with a NUL. */
 struct given {
     struct weir_job_spec spec;
-    char *texts; /* all texts, one behind the other */
+    struct error why;           /* why a cost by name was not taken */
+    char costs[COST_TEXT_SIZE]; /* one of the texts */
+    char *texts;                /* all others, one behind the other */
     size_t len;
 };
 
@@ -51,10 +54,19 @@ static bool take_text(struct given *g, struct span value, void *into)
     return true;
 }
 
+/* Takes a number, or an object of numbers by name, which job_write checks. */
 static bool take_cost(struct given *g, struct span value, void *into)
 {
-    (void)g;
-    return json_read_integer(value, 1, JOB_COST_MOST, into);
+    struct weir_job_spec *spec = into;
+    struct job_cost cost;
+
+    if (*value.at != '{')
+        return json_read_integer(value, 1, JOB_COST_MOST, &spec->cost);
+    if (cost_read_json(value, COST_TAKEN, &cost, &g->why) < 0)
+        return false;
+    cost_print(&cost, g->costs);
+    spec->costs = g->costs;
+    return true;
 }
 
 static bool take_attempts(struct given *g, struct span value, void *into)
@@ -127,7 +139,7 @@ static const struct taken {
     TAKEN("queue", queue, take_text, "a string"),
     TAKEN("id", id, take_text, "a string"),
     TAKEN("key", key, take_text, "a string"),
-    TAKEN("cost", cost, take_cost, "a whole number from 1 to 1000000000"),
+    {.name = "cost", .take = take_cost, .must_be = "a whole number from 1 to 1000000000"},
     TAKEN("max_attempts", max_attempts, take_attempts, "a whole number from 1 to 1000000"),
     TAKEN("timeout", timeout_s, take_span, SECONDS ", or a time such as \"10m\""),
     TAKEN("in", delay_s, take_span, SECONDS ", or a time such as \"10m\""),
@@ -148,6 +160,8 @@ static int take_member(struct given *g, const struct json_member *m, struct erro
             continue;
         if (t->take(g, m->value, (char *)&g->spec + t->at))
             return 0;
+        if (g->why.status)
+            return error_set(e, g->why.status, "wrong job: its %s: %s", t->name, g->why.text);
         return error_set(e, WEIR_EINPUT, "wrong job: \"%s\" must be %s", t->name, t->must_be);
     }
     return error_set(e, WEIR_EINPUT, "wrong job: \"%.*s\" is not a member of a job; put it into args or meta",

@@ -186,7 +186,7 @@ static bool read_answer(const struct call *c, const struct redisReply *reply, si
         return true;
     }
     a->status = take_answer(reply, i, &a->take, &a->why);
-    if (a->status == 0 && !a->take.allowed)
+    if (a->status == 0 && !a->take.allowed && !*a->q.costs)
         denials_keep(b->denials, &q, c->asked_us, &a->take);
     return true;
 }
@@ -290,7 +290,7 @@ bool take_batcher_ask(struct take_batcher *b, struct asked *a)
     a->status = 0;
     a->checks = false;
     a->hops = 0;
-    if (denials_find(b->denials, &q, clock_mono_us(), &a->take))
+    if (!*a->q.costs && denials_find(b->denials, &q, clock_mono_us(), &a->take))
         return true;
     o = outlet_of(b, a);
     if (!can_ask(o)) {

@@ -44,17 +44,25 @@ static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
-/* -1: no cost; a question with it is refused. */
+/* Reads a number; -1: it is none, or there is none. */
 static int64_t read_cost(const char *text)
 {
     char *end;
     long long cost;
 
-    if (!text)
-        return 1;
     errno = 0;
     cost = strtoll(text, &end, 10);
     return isdigit((unsigned char)*text) && !*end && !errno && cost > 0 ? cost : -1;
+}
+
+/* Makes the question; a cost that is no number may be one by name. */
+static int make_question(const char *name, size_t name_len, const struct arguments *a,
+                         struct take_question *q, const char **why)
+{
+    bool named = a->cost && strpbrk(a->cost, "=,");
+
+    return take_make(q, name, name_len, a->key, named || !a->cost ? 0 : read_cost(a->cost),
+                     named ? a->cost : NULL, why);
 }
 
 /* Reads the status of a denial; nginx's auth_request passes 403 on and takes 429 for a failure. 0: neither. */
@@ -81,7 +89,7 @@ static unsigned read_take(struct MHD_Connection *connection, const char *what, s
     if (!wanted->denied)
         a.wrong = "wrong denied; give 403 or 429";
     *why = a.wrong;
-    if (a.wrong || take_make(&wanted->q, what, name_len, a.key, read_cost(a.cost), why) < 0)
+    if (a.wrong || make_question(what, name_len, &a, &wanted->q, why) < 0)
         return MHD_HTTP_BAD_REQUEST;
     return MHD_HTTP_OK;
 }

@@ -84,13 +84,15 @@ static int make_job(int queue, int type)
 
 static void fill_in(struct enqueue *out, int n, const char *id, const char *body, const char *lock)
 {
+    static struct job_cost cost;
     const struct sim_job *job = &sim_jobs[n];
 
+    cost = cost_of(job->cost ? job->cost : COST_UNSAID);
     *out = (struct enqueue){.queue = span_str(sim_queue_names[job->queue]),
                             .type = span_str(sim_type_names[job->type]),
                             .id = span_str(id),
                             .body = span_str(body),
-                            .cost = job->cost,
+                            .cost = &cost,
                             .keep_ms = 1000,
                             .tag = "tag",
                             .delay_us = sim_chance(4) ? sim_pick(1, 3000000) : -1,

@@ -235,7 +235,7 @@ void ends_some(int owner)
         int64_t cost = sim.spends && !sim_chance(4) ? sim_pick(0, sim_jobs[n].taken) : sim_pick(1, 8);
 
         if (sim_jobs[n].slot_us > 0 && sim_chance(sim.spends ? 2 : 6)) {
-            settle_cost(&a, sim_token(n), cost);
+            settle_cost(&a, sim_token(n), &(struct job_cost){.plain = cost});
             sim_true_cost(n, cost);
         } else if (sim_jobs[n].slot_us > 0 && sim_chance(4)) {
             end_job(&a, n, SETTLE_BACK, true);

@@ -82,6 +82,9 @@ static void check_rates(struct weir *w)
     WITHOUT(weir_rate_use(NULL, "mail", "all", 1));
     REFUSED(w, "type", weir_rate_use(w, NULL, "all", 1));
     REFUSED(w, "limits", weir_rate_use(w, "mail", NULL, 1));
+    WITHOUT(weir_rate_costs(NULL, "mail", "tokens=1"));
+    REFUSED(w, "type", weir_rate_costs(w, NULL, "tokens=1"));
+    REFUSED(w, "costs", weir_rate_costs(w, "mail", NULL));
     WITHOUT(weir_rate_unuse(NULL, "mail", "all"));
     REFUSED(w, "type", weir_rate_unuse(w, NULL, "all"));
     REFUSED(w, "limits", weir_rate_unuse(w, "mail", NULL));
@@ -108,6 +111,17 @@ static void check_takes(struct weir *w)
     REFUSED(w, "target", weir_take_wait(w, NULL, "5/1h", 1, 0, 1, &take));
     REFUSED(w, "take", weir_take_wait(w, "line/1", "5/1h", 1, 0, 1, NULL));
     ANSWERS(0, weir_take_wait(w, "mail", NULL, 1, 0, 1, &take));
+    WITHOUT(weir_take_costs(NULL, "line/1", "5/1h", "tokens=1", 0, 0, &take));
+    REFUSED(w, "target", weir_take_costs(w, NULL, "5/1h", "tokens=1", 0, 0, &take));
+    REFUSED(w, "costs", weir_take_costs(w, "line/1", "5/1h", NULL, 0, 0, &take));
+    REFUSED(w, "take", weir_take_costs(w, "line/1", "5/1h", "tokens=1", 0, 1, NULL));
+    WITHOUT(weir_hold_costs(NULL, "mail", "tokens=1", 1, 0, &hold));
+    REFUSED(w, "target", weir_hold_costs(w, NULL, "tokens=1", 1, 0, &hold));
+    REFUSED(w, "costs", weir_hold_costs(w, "mail", NULL, 1, 0, &hold));
+    REFUSED(w, "hold", weir_hold_costs(w, "mail", "tokens=1", 1, 0, NULL));
+    WITHOUT(weir_hold_spent(NULL, "mail~a", "tokens=1"));
+    REFUSED(w, "token", weir_hold_spent(w, NULL, "tokens=1"));
+    REFUSED(w, "spent", weir_hold_spent(w, "mail~a", NULL));
     WITHOUT(weir_hold(NULL, "mail", 1, 1, 0, &hold));
     REFUSED(w, "target", weir_hold(w, NULL, 1, 1, 0, &hold));
     REFUSED(w, "hold", weir_hold(w, "mail", 1, 1, 0, NULL));
@@ -122,7 +136,7 @@ static void check_takes(struct weir *w)
     ANSWERS(0, weir_take_many(w, &item, 1, "5/1h", 0));
     assert_int_equal(item.status, WEIR_EUSAGE);
     assert_string_equal(item.why, "the target is NULL; name a limit");
-    item = (struct weir_take_item){.target = "line/1", .reserved = {NULL, &item}};
+    item = (struct weir_take_item){.target = "line/1", .reserved = {&item}};
     assert_int_equal(weir_take_many(w, &item, 1, "5/1h", 0), 0);
     assert_int_equal(item.status, WEIR_EUSAGE);
     assert_non_null(strstr(item.why, "reserved is not NULL"));
@@ -249,6 +263,12 @@ static void check_takes_grow(struct weir *w)
     assert_int_equal(later.more, 0);
     assert_int_equal(weir_hold_sized(w, "mail", 1, 1, 0, &grown.hold, sizeof grown), WEIR_ENOTFOUND);
     assert_int_equal(grown.more, 0);
+    grown.more = later.more = 7;
+    assert_int_equal(weir_hold_costs_sized(w, "mail", "tokens=1", 1, 0, &grown.hold, sizeof grown),
+                     WEIR_ENOTFOUND);
+    assert_int_equal(
+        weir_take_costs_sized(w, "grown/a", "5/1h", "1", WEIR_TAKE_PEEK, 0, &later.take, sizeof later), 0);
+    assert_int_equal(grown.more + later.more, 0);
     assert_int_equal(weir_take_sized(w, "grown/a", "5/1h", 1, 0, &early, BEFORE(weir_take, reset_after_s)),
                      0);
     assert_int_equal(early.allowed, 1);
@@ -377,6 +397,7 @@ TEST(handlers)
     ANSWERS(WEIR_DEAD, weir_job_dead(NULL, NULL));
     ANSWERS(WEIR_THROTTLED, weir_job_throttled(NULL, 1));
     DOES_NOTHING(weir_job_spent(NULL, 1));
+    ANSWERS(WEIR_EUSAGE, weir_job_spent_of(NULL, "tokens", 1));
     ANSWERS(WEIR_EUSAGE, weir_job_result(NULL, "1"));
     DOES_NOTHING(weir_job_end(NULL, WEIR_DONE));
 }

@@ -1,6 +1,7 @@
 /* Slots that come back: of jobs that cost less than was said, and of jobs that were claimed and have not started. Under virtual time. */
 #include "tests/play.h"
 #include "tests/scene.h"
+#include "throttle/cost.h"
 
 PLAY("claim_back")
 
@@ -157,7 +158,7 @@ static void end_due(const char *spent)
         return;
     settle_request(&a, PREFIX, turns.now_us, "w");
     for (int i = 0; i < n; i++)
-        settle_cost(&a, span_str(running[i].token), atoi(spent));
+        settle_cost(&a, span_str(running[i].token), &(struct job_cost){.plain = atoi(spent)});
     for (int i = 0; i < n; i++)
         settle_end(&a, SETTLE_FINISH, span_str(running[i].token), 0, NULL);
     assert_int_equal(settled(&a), 0);

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "queue/job/job.h"
+#include "queue/job/job_cost.h"
 #include "tests/test.h"
 
 static struct error error;
@@ -377,6 +377,134 @@ TEST(test_read_too_long)
     free(body);
 }
 
+/* ---- Costs by name */
+
+#define NAMES "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1"
+
+static const struct {
+    const char *text, *json, *is; /* text NULL: only JSON can say it; is: as scripts take it, else why not */
+} costs[] = {
+    {"3", "3", "3"},
+    {"plain=3", "{\"plain\":3}", "3"},
+    {"tokens=900", "{\"tokens\":900}", "tokens:900"},
+    {"tokens=1", "{ \"tokens\" : 1 }", "tokens:1"},
+    {"tokens=0", "{\"tokens\":0}", "tokens:0"},
+    {" 3, tokens=900", NULL, "3,tokens:900"},
+    {"3,tokens=900,images=2", "{\"tokens\":900,\"plain\":3,\"images\":2}", "3,images:2,tokens:900"},
+    {"tokens=1000000000,plain=1000000000", "{\"tokens\":1000000000,\"plain\":1000000000}",
+     "1000000000,tokens:1000000000"},
+    {"5," NAMES, NULL, "5,a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1"},
+    {"i=1," NAMES, NULL, "h is one name too many; give up to 8"},
+    {NULL, "{}", "{} says nothing; write a number, or {\"NAME\":NUMBER}"},
+    {"", NULL, "must be a whole number from 1 to 1000000000, not ''"},
+    {"0", NULL, "must be a whole number from 1 to 1000000000, not '0'"},
+    {"plain=0", "{\"plain\":0}", "plain must be a whole number from 1 to 1000000000, not '0'"},
+    {"tokens=-1", "{\"tokens\":-1}", "tokens must be a whole number from 0 to 1000000000, not '-1'"},
+    {"tokens=1.5", "{\"tokens\":1.5}", "tokens must be a whole number from 0 to 1000000000, not '1.5'"},
+    {"tokens=1e3", "{\"tokens\":1e3}", "tokens must be a whole number from 0 to 1000000000, not '1e3'"},
+    {"tokens=1000000001", "{\"tokens\":1000000001}",
+     "tokens must be a whole number from 0 to 1000000000, not '1000000001'"},
+    {"tokens=99999999999999999999", NULL,
+     "tokens must be a whole number from 0 to 1000000000, not '99999999999999999999'"},
+    {"tokens=", NULL, "tokens must be a whole number from 0 to 1000000000, not ''"},
+    {NULL, "{\"tokens\":\"1\"}", "tokens must be a whole number from 0 to 1000000000, not '\"1\"'"},
+    {NULL, "{\"tokens\":null}", "tokens must be a whole number from 0 to 1000000000, not 'null'"},
+    {"jobs=1", "{\"jobs\":1}", "jobs is one for each job, whatever it costs; leave it out"},
+    {"Tokens=1", "{\"Tokens\":1}", "'Tokens' is no name; use 1 to 32 of a-z 0-9 _, a letter first"},
+    {"9a=1", "{\"9a\":1}", "'9a' is no name; use 1 to 32 of a-z 0-9 _, a letter first"},
+    {"to-kens=1", "{\"to-kens\":1}", "'to-kens' is no name; use 1 to 32 of a-z 0-9 _, a letter first"},
+    {"tokens=1,tokens=1", "{\"tokens\":1,\"tokens\":1}", "tokens comes twice; give it once"},
+    {NULL, "{\"tokens\":1,\"\\u0074okens\":1}", "tokens comes twice; give it once"},
+    {"1,plain=1", "{\"plain\":1,\"plain\":1}", "plain comes twice; give it once"},
+    {"1,", NULL, "must be a whole number from 1 to 1000000000, not ''"},
+};
+
+static void assert_cost(int status, const struct job_cost *cost, const char *is)
+{
+    char text[COST_TEXT_SIZE];
+
+    if (status == 0)
+        cost_write(cost, text);
+    assert_int_equal(status, strchr(is, ' ') ? WEIR_EINPUT : 0);
+    assert_string_equal(status ? error.text : text, is);
+}
+
+TEST(test_costs_by_name_are_read)
+{
+    struct job_cost cost;
+
+    for (size_t i = 0; i < COUNT(costs); i++) {
+        if (costs[i].text)
+            assert_cost(cost_read(costs[i].text, COST_TAKEN, &cost, &error), &cost, costs[i].is);
+        if (costs[i].json)
+            assert_cost(cost_read_json(span_str(costs[i].json), COST_TAKEN, &cost, &error), &cost,
+                        costs[i].is);
+    }
+    assert_int_equal(cost_read("0,tokens=0", COST_TRUE, &cost, &error), 0);
+    assert_int_equal(cost.plain, 0);
+}
+
+TEST(test_costs_by_name_are_written)
+{
+    static const char *const cases[][3] = {
+        {"3", "3", "3"},
+        {"tokens=0", "{\"tokens\":0}", "tokens=0"},
+        {"tokens=9,plain=3,images=2", "{\"plain\":3,\"images\":2,\"tokens\":9}", "3,images=2,tokens=9"}};
+    char json[COST_JSON_SIZE], text[COST_TEXT_SIZE];
+    struct job_cost cost = cost_of(COST_UNSAID);
+
+    cost_write_json(&cost, json);
+    assert_string_equal(json, "");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(cost_read(cases[i][0], COST_TAKEN, &cost, &error), 0);
+        cost_write_json(&cost, json);
+        cost_print(&cost, text);
+        assert_string_equal(json, cases[i][1]);
+        assert_string_equal(text, cases[i][2]);
+    }
+}
+
+TEST(test_jobs_say_costs_by_name)
+{
+    static const char longest[] =
+        "{\"plain\":1000000000,\"a234567890123456789012345678901a\":1000000000,"
+        "\"a234567890123456789012345678901b\":1000000000,\"a234567890123456789012345678901c\":1000000000,"
+        "\"a234567890123456789012345678901d\":1000000000,\"a234567890123456789012345678901e\":1000000000,"
+        "\"a234567890123456789012345678901f\":1000000000,\"a234567890123456789012345678901g\":1000000000,"
+        "\"a234567890123456789012345678901h\":1000000000}";
+    struct text t = {0};
+    struct job_view v;
+    struct job_cost cost;
+    char body[1024];
+
+    assert_int_equal(job_write(&t,
+                               &(struct weir_job_spec){.type = "t", .id = "i", .costs = "tokens=9,plain=3"},
+                               &v, &error),
+                     0);
+    assert_span((struct span){t.at, t.len},
+                "{\"id\":\"i\",\"type\":\"t\",\"cost\":{\"plain\":3,\"tokens\":9}}");
+    assert_int_equal(v.cost, 3);
+    job_cost_of(&v, &cost);
+    assert_cost(0, &cost, "3,tokens:9");
+    assert_int_equal(job_read(t.at, t.len, &v, &error), 0);
+    job_cost_of(&v, &cost);
+    assert_cost(0, &cost, "3,tokens:9");
+    t.len = 0;
+    assert_int_equal(job_write(&t, &(struct weir_job_spec){.type = "t", .id = "i", .costs = "4"}, &v, &error),
+                     0);
+    assert_span((struct span){t.at, t.len}, "{\"id\":\"i\",\"type\":\"t\",\"cost\":4}");
+    t.len = 0;
+    snprintf(body, sizeof body, "{\"cost\":%s,\"type\":\"t\",\"id\":\"i\"}", longest);
+    assert_int_equal(job_rewrite(&t, body, strlen(body), &v, &error), 0);
+    snprintf(body, sizeof body, "{\"id\":\"i\",\"type\":\"t\",\"cost\":%s}", longest);
+    assert_span((struct span){t.at, t.len}, body);
+    assert_span(v.costs, longest);
+    assert_int_equal(job_read("{\"type\":\"t\",\"cost\":{\"jobs\":1}}", 30, &v, &error), WEIR_EINPUT);
+    assert_string_equal(error.text,
+                        "wrong job: its cost: jobs is one for each job, whatever it costs; leave it out");
+    text_free(&t);
+}
+
 /* ---- Writing */
 
 TEST(test_write)
@@ -449,6 +577,9 @@ TEST(test_write_refuses)
         {.type = "t", .args = "1 2"},
         {.type = "t", .cost = -1},
         {.type = "t", .cost = 1000000001},
+        {.type = "t", .cost = 1, .costs = "tokens=1"},
+        {.type = "t", .costs = ""},
+        {.type = "t", .costs = "tokens"},
         {.type = "t", .max_attempts = -1},
         {.type = "t", .max_attempts = 1000001},
         {.type = "t", .timeout_s = -1},
@@ -486,6 +617,9 @@ TEST(test_rewrite)
          "{\"id\":\"i\",\"type\":\"t\",\"cost\":3,\"a\":1,\"b\":2}"},
         {"{\"t\\u0079pe\":\"t\",\"i\\u0064\":\"i\",\"\\u00e9\":[]}",
          "{\"id\":\"i\",\"type\":\"t\",\"\\u00e9\":[]}"},
+        {"{\"cost\":{\"tokens\": 9, \"plain\":3},\"type\":\"t\",\"id\":\"i\",\"args\":1}",
+         "{\"id\":\"i\",\"type\":\"t\",\"cost\":{\"plain\":3,\"tokens\":9},\"args\":1}"},
+        {"{\"cost\":{\"plain\":3},\"type\":\"t\",\"id\":\"i\"}", "{\"id\":\"i\",\"type\":\"t\",\"cost\":3}"},
     };
     struct text t = {0};
     struct job_view v;

@@ -622,7 +622,7 @@ static const char *const partitioned[][3] = {
     {"about", "{}",
      "{\"protocol\":1,\"verbs\":[\"about\",\"batch\",\"bulk\",\"cancel\",\"end\",\"enqueue\",\"hold\","
      "\"job\","
-     "\"rate\",\"renew\",\"take\"],\"capabilities\":[\"hold\",\"result\"],"
+     "\"rate\",\"renew\",\"take\"],\"capabilities\":[\"costs\",\"hold\",\"result\"],"
      "\"partitions\":4}"},
 };
 

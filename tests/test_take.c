@@ -198,7 +198,7 @@ TEST_WITH(test_what_is_asked, flush, NULL)
     const char *why;
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        int status = take_read(&q, cases[i].target, cases[i].cost, &why);
+        int status = take_read(&q, cases[i].target, cases[i].cost, NULL, &why);
 
         assert_int_equal(status, cases[i].why ? WEIR_EINPUT : 0);
         if (status < 0) {
@@ -210,9 +210,9 @@ TEST_WITH(test_what_is_asked, flush, NULL)
         assert_int_equal(q.cost, cases[i].cost ? cases[i].cost : 1);
     }
     memset(longest, 'n', 129);
-    assert_int_equal(take_read(&q, longest, 1, &why), WEIR_EINPUT);
+    assert_int_equal(take_read(&q, longest, 1, NULL, &why), WEIR_EINPUT);
     longest[128] = '\0';
-    assert_int_equal(take_read(&q, longest, 1, &why), 0);
+    assert_int_equal(take_read(&q, longest, 1, NULL, &why), 0);
 }
 
 TEST_WITH(test_the_rules_of_a_caller, flush, NULL)

@@ -42,7 +42,7 @@ static void add_caller(const char *limit, int64_t cost, int64_t at_us)
 
     assert_true(caller_count <= MOST);
     *c = (struct caller){.at_us = at_us, .quit_us = NEVER};
-    assert_int_equal(take_make(&c->wait.q, limit, strlen(limit), NULL, cost, &why), 0);
+    assert_int_equal(take_make(&c->wait.q, limit, strlen(limit), NULL, cost, NULL, &why), 0);
     snprintf(c->wait.tag, sizeof c->wait.tag, "c%d", caller_count);
 }
 

@@ -397,7 +397,7 @@ int turns_settle_cost(const char *worker, struct span token, int64_t cost, int64
     int rc;
 
     settle_request(&a, PREFIX, turns.now_us, worker);
-    settle_cost(&a, token, cost);
+    settle_cost(&a, token, &(struct job_cost){.plain = cost});
     rc = turns_send(&a);
     return rc ? rc : settle_reply(turns.reply, stale, &turns.error);
 }

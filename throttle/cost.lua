@@ -1,9 +1,11 @@
 -- cost: what a job costs: a whole number of plain slots, or numbers by name beside it. Equal costs are one value, so that == compares them.
 --
---   cost.read(value)       what a job says, as JSON has it, 3 or {tokens = 900}; nil: that is no cost
---   cost.parse(text[, least])  the same of a text: "3", "3,images:2,tokens:900", "tokens:900". least: of plain slots, else 1
+--   cost.read(value[, least])  what a job says, as JSON has it, 3 or {tokens = 900}; nil: that is no cost. least: of plain slots, else 1
+--   cost.parse(text[, least])  the same of a text: "3", "3,images:2,tokens:900", "tokens:900"
 --   cost.text(c)           that text: the plain slots where they are said, then names in order
+--   cost.json(c)           the JSON that cost.read takes
 --   cost.over(said, usual) what is said, and what is usual where nothing is said; usual: as this returns, or a number
+--   cost.highest(c, other) of two said costs the higher part of each name; the other one, where these are too many names. c nil: other
 --   cost.part(c, name)     how many slots of that name (nil: of plain ones); 1 where the cost does not say it
 --   cost.say(c, name)      for people: "900 tokens", "3"
 --
@@ -51,9 +53,9 @@ local function make(said, least)
     return kept(plain, parts, names)
 end
 
-function cost.read(value)
-    if type(value) ~= 'table' then return is_number(value, 1) and value or nil end
-    return make(value)
+function cost.read(value, least)
+    if type(value) ~= 'table' then return is_number(value, least or 1) and value or nil end
+    return make(value, least)
 end
 
 function cost.parse(text, least)
@@ -71,6 +73,11 @@ function cost.parse(text, least)
 end
 
 function cost.text(c) return type(c) == 'table' and c.text or digits(c) end
+
+function cost.json(c)
+    if type(c) ~= 'table' then return digits(c) end
+    return '{' .. ((c.plain and 'plain:' or '') .. c.text):gsub('([%l%d_]+):', '"%1":') .. '}'
+end
 
 local function parts_of(c)
     if type(c) == 'table' then return c.plain, c.parts end
@@ -91,6 +98,18 @@ function cost.over(said, usual)
     local whole = kept(plain or usual_plain or 1, all, names)
     if type(said) == 'table' then said.over[usual] = whole end
     return whole
+end
+
+function cost.highest(c, other)
+    if not c then return other end
+    if type(c) == 'number' and type(other) == 'number' then return max(c, other) end
+    local all = {}
+    for _, one in ipairs{c, other} do
+        local plain, parts = parts_of(one)
+        all.plain = plain and max(plain, all.plain or 0) or all.plain
+        for name, n in pairs(parts) do all[name] = max(n, all[name] or 0) end
+    end
+    return make(all) or other
 end
 
 function cost.part(c, name)

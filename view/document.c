@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "queue/job/job_cost.h"
 #include "view/pause.h"
 #include "view/text.h"
 
@@ -13,6 +14,18 @@ json_t *document_list(const json_t *answers, const struct member *members)
     json_array_foreach(answers, i, row)
         json_array_append_new(list, document_make(row, members));
     return list;
+}
+
+/* Makes a cost of a number, or of the text that scripts write. */
+static json_t *cost_json(const json_t *value)
+{
+    char text[COST_JSON_SIZE];
+    struct job_cost cost;
+
+    if (!json_is_string(value) || !cost_parse(json_string_value(value), &cost))
+        return json_integer(json_integer_value(value));
+    cost_write_json(&cost, text);
+    return json_loads(text, JSON_DECODE_ANY, NULL);
 }
 
 /* value: what the answer has of that name, or NULL. */
@@ -27,6 +40,8 @@ static json_t *value_json(const json_t *answer, const json_t *value, const struc
         return text_json(text_bytes(value));
     case MEMBER_NUMBER:
         return json_integer(answer_int(answer, m->name));
+    case MEMBER_COST:
+        return cost_json(value);
     case MEMBER_TIME:
         return json_time(answer_int(answer, m->name));
     case MEMBER_SINCE:

@@ -10,6 +10,7 @@ struct member {
     enum {
         MEMBER_WORD,
         MEMBER_NUMBER,
+        MEMBER_COST,  /* a number, or an object of numbers by name */
         MEMBER_FLAG,  /* false when it is not there */
         MEMBER_TIME,  /* us */
         MEMBER_SINCE, /* us; below 0: unknown, which is 0 */

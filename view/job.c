@@ -55,7 +55,7 @@ static const struct member members[] = {
     MEMBER("of", NUMBER, .optional = true),
     MEMBER("ahead", NUMBER, .optional = true),
     MEMBER("turns_before", NUMBER, .optional = true),
-    MEMBER("cost", NUMBER, .optional = true),
+    MEMBER("cost", COST, .optional = true),
     MEMBER("served", FLAG, .optional = true),
     MEMBER("gates", INNER, .optional = true, .inner = gate_members),
     MEMBER("worker", INNER, .optional = true, .inner = worker_members),

@@ -168,7 +168,7 @@ int limits_look(struct weir *w, const char *name, struct limits *limits)
 void limit_add_holds(struct weir *w, const char *name, json_t *doc)
 {
     static const struct member members[] = {
-        MEMBER("token", WORD), MEMBER("key", WORD), MEMBER("cost", NUMBER), MEMBER("since", TIME),
+        MEMBER("token", WORD), MEMBER("key", WORD), MEMBER("cost", COST), MEMBER("since", TIME),
         MEMBER("until", TIME), MEMBER("who", WORD), {.name = NULL},
     };
     json_t *rows = NULL;

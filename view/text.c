@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/utf8.h"
+#include "view/format.h"
 
 char *text_of(struct span bytes)
 {
@@ -83,4 +84,18 @@ int text_escaped(const char *at)
     int high = *at == '%' ? digit_value(at[1]) : -1, low = high < 0 ? -1 : digit_value(at[2]);
 
     return low < 0 ? -1 : high << 4 | low;
+}
+
+const char *text_cost(const json_t *cost, char out[COST_TEXT_SIZE])
+{
+    struct job_cost said = cost_of(json_is_integer(cost) ? json_integer_value(cost) : COST_UNSAID);
+    const char *name;
+    json_t *slots;
+
+    if (json_is_integer(cost))
+        return grouped((uint64_t)said.plain, out);
+    json_object_foreach((json_t *)cost, name, slots)
+        (void)cost_say(&said, name, strlen(name), json_integer_value(slots));
+    cost_print(&said, out);
+    return out;
 }

@@ -124,9 +124,10 @@ void store_close(void)
 /* A call by itself loads the functions. */
 static void warm_up(void)
 {
+    const struct job_cost one = cost_of(1);
     struct args a = {0};
 
-    fits_request(&a, prefixes[0], BEGIN_US, (struct span){types[0], strlen(types[0])}, 1);
+    fits_request(&a, prefixes[0], BEGIN_US, (struct span){types[0], strlen(types[0])}, &one);
     freeReplyObject(server_call(&server, &a));
 }
 
@@ -422,7 +423,7 @@ static int64_t leases_of(const struct turn *turn)
     return (int64_t)claim.lease_count;
 }
 
-static int64_t cost_of(const struct turn *turn)
+static int64_t turn_cost(const struct turn *turn)
 {
     int64_t cost = (turn->adopts ? ADOPT_US : 0) + (turn->promotes ? PROMOTE_US : 0) +
                    (turn->beats ? BEAT_US : 0) + (turn->claims ? CLAIM_US : 0);
@@ -464,7 +465,7 @@ int64_t store_turn(struct turn *turn)
         lengths[turn->partition][i] = length->integer;
         freeReplyObject(length);
     }
-    cost = cost_of(turn);
+    cost = turn_cost(turn);
     count_calls(turn, cost);
     free_us = begin + cost;
     for (int i = 0; i < WAITS; i++)

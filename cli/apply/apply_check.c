@@ -110,7 +110,7 @@ static int check_type(const struct applying *a, const char *type)
                          "use first",
                          type),
                say_where(a, "type", type);
-    if (!changes || rate_fits(a->w, type, cost ? strtoll(cost, NULL, 10) : 1, limits, rules, count) == 0)
+    if (!changes || rate_fits(a->w, type, cost ? cost : "1", limits, rules, count) == 0)
         return 0;
     cli_failed(a->cli, a->w);
     return say_where(a, "type", type);

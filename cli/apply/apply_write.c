@@ -5,6 +5,7 @@
 #include "producer/schedule.h"
 #include "queue/limits/type.h"
 #include "queue/queues/queues.h"
+#include "throttle/cost_words.h"
 
 enum phase { FREE, FEWER, RULES, BIND, KEYS, SCHEDULES, PAUSES, REMOVE, PHASES };
 
@@ -51,15 +52,33 @@ static int write_use(struct applying *a, const char *type, const char *value, co
     char words[LIMITS_MOST * LIMIT_NAME_SIZE];
 
     words_less(phase == FREE ? was : value, phase == FREE ? value : was, words);
-    return *words && (phase == FREE || phase == BIND) ? rate_use(a->w, type, phase == BIND, words, 0) : 0;
+    return *words && (phase == FREE || phase == BIND) ? rate_use(a->w, type, phase == BIND, words, NULL) : 0;
+}
+
+/* True when a part of a cost is above that of another; "" is 1. */
+static bool rises(const char *value, const char *was)
+{
+    struct job_cost cost, before;
+    struct error ignored;
+
+    if (cost_read(*value ? value : "1", COST_TAKEN, &cost, &ignored) < 0 ||
+        cost_read(*was ? was : "1", COST_TAKEN, &before, &ignored) < 0)
+        return true;
+    for (int i = 0; i < cost.count; i++) {
+        const char *name = cost.named[i].name;
+        const int64_t *slots = cost_slots(&before, name, strlen(name));
+
+        if (cost.named[i].slots > (slots ? *slots : 1))
+            return true;
+    }
+    return cost.plain > (before.plain == COST_UNSAID ? 1 : before.plain);
 }
 
 static int write_cost(struct applying *a, const char *type, const char *value, const char *was,
                       enum phase phase)
 {
-    long long cost = *value ? strtoll(value, NULL, 10) : 1, before = *was ? strtoll(was, NULL, 10) : 1;
-
-    return phase == (cost < before ? FREE : BIND) ? rate_use(a->w, type, true, "", cost) : 0;
+    return phase == (rises(value, was) ? BIND : FREE) ? rate_use(a->w, type, true, "", *value ? value : "1")
+                                                      : 0;
 }
 
 static int write_weight(struct applying *a, const char *limit, const char *value, const char *was)

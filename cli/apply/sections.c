@@ -49,7 +49,7 @@ const struct section_kind section_kinds[] = {
        NULL}}},
     {"type",
      {{"use", 0, FLAG_TEXT, "LIMIT...", "all that hold it besides that of its own name", &scratch},
-      {"cost", 0, FLAG_INT, "N", "slots that a job takes", &scratch},
+      {"cost", 0, FLAG_COST, "N", "slots that a job takes, tokens=N too", &scratch},
       PAUSE}},
     {"queue", {PAUSE}},
     {"schedule",
@@ -60,7 +60,7 @@ const struct section_kind section_kinds[] = {
       {"missed", 0, FLAG_TEXT, "POLICY", "once, skip or all; default once", &scratch},
       {"queue", 0, FLAG_TEXT, "QUEUE", "default \"default\"", &scratch},
       {"key", 0, FLAG_TEXT, "K", "of its jobs", &scratch},
-      {"cost", 0, FLAG_INT, "N", "of its jobs", &scratch},
+      {"cost", 0, FLAG_COST, "N", "of its jobs, tokens=N too", &scratch},
       {"max-attempts", 0, FLAG_INT, "N", "of its jobs", &scratch},
       {"timeout", 0, FLAG_DURATION, "DUR", "of its jobs", &scratch},
       PAUSE}},
@@ -264,7 +264,18 @@ static int normal_key_rules(const char *text, char out[VALUE_SIZE], struct error
     return 0;
 }
 
-/* Of a cost, and of attempts, which a job's check bounds further. */
+static int normal_cost(const char *text, char out[VALUE_SIZE], struct error *e)
+{
+    struct job_cost cost;
+    struct error why;
+
+    if (cost_read(text, COST_TAKEN, &cost, &why) < 0)
+        return error_set(e, why.status, "%.60s: %s", text, why.text);
+    cost_print(&cost, out);
+    return 0;
+}
+
+/* Of attempts, which a job's check bounds further. */
 static int normal_count(const char *text, char out[VALUE_SIZE], struct error *e)
 {
     long long n = strtoll(text, NULL, 10);
@@ -280,7 +291,7 @@ static const struct normal {
     int (*make)(const char *text, char out[VALUE_SIZE], struct error *e);
 } normals[] = {{"rules", normal_rules},         {"use", normal_use},
                {"weight", normal_weight},       {"pause", normal_pause},
-               {"pause-key", normal_key_pause}, {"cost", normal_count},
+               {"pause-key", normal_key_pause}, {"cost", normal_cost},
                {"key-rules", normal_key_rules}, {"max-attempts", normal_count}};
 
 static int make_normal(const char *name, const char *text, char out[VALUE_SIZE], struct error *e)
@@ -312,7 +323,8 @@ static void put_number(json_t *section, const char *name, int64_t n)
 
 static void put_schedule(json_t *section, const struct schedule *s)
 {
-    char timeout[32];
+    char timeout[32], text[COST_TEXT_SIZE];
+    struct job_cost cost;
 
     json_object_set_new(section, "when", json_string(s->when));
     put_text(section, "type", s->view.type);
@@ -321,7 +333,10 @@ static void put_schedule(json_t *section, const struct schedule *s)
     json_object_set_new(section, "missed", json_string(missed_name(s->missed)));
     json_object_set_new(section, "queue", json_string(s->queue));
     put_text(section, "key", s->view.key);
-    put_number(section, "cost", s->view.cost);
+    job_cost_of(&s->view, &cost);
+    cost_print(&cost, text);
+    if (*text)
+        json_object_set_new(section, "cost", json_string(text));
     if (s->view.max_attempts != JOB_MAX_ATTEMPTS)
         put_number(section, "max-attempts", s->view.max_attempts);
     if (s->view.timeout_us) {
@@ -344,7 +359,7 @@ int section_schedule(const char *name, const json_t *section, struct schedule *s
                                 .args = json_string_value(json_object_get(section, "args")),
                                 .queue = json_string_value(json_object_get(section, "queue")),
                                 .key = json_string_value(json_object_get(section, "key")),
-                                .cost = number_of(section, "cost"),
+                                .costs = json_string_value(json_object_get(section, "cost")),
                                 .max_attempts = (int)number_of(section, "max-attempts")};
     enum weir_missed policy = WEIR_MISSED_ONCE;
     int64_t timeout_us;
@@ -553,6 +568,7 @@ static void put_type(const json_t *row, json_t *section)
 {
     const json_t *use = json_object_get(row, "use");
     char text[VALUE_SIZE] = "", normal[VALUE_SIZE];
+    struct job_cost cost;
     struct error ignored;
     size_t len = 0;
 
@@ -561,7 +577,10 @@ static void put_type(const json_t *row, json_t *section)
             (size_t)snprintf(text + len, sizeof text - len, "%s ", json_string_value(json_array_get(use, i)));
     if (len > 0 && normal_use(text, normal, &ignored) == 0)
         json_object_set_new(section, "use", json_string(normal));
-    put_number(section, "cost", answer_int(row, "cost"));
+    if (!cost_parse(answer_text(row, "cost"), &cost))
+        cost = cost_of(answer_int(row, "cost"));
+    cost_print(&cost, text);
+    json_object_set_new(section, "cost", json_string(text));
 }
 
 static int add_schedule(struct schedule_row *row, void *arg)

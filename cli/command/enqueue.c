@@ -136,7 +136,7 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
                                  .batch = f->batch,
                                  .traceparent = f->traceparent,
                                  .meta = f->meta,
-                                 .cost = f->cost == NOT_GIVEN ? 0 : f->cost,
+                                 .costs = f->cost,
                                  .max_attempts = f->max_attempts == NOT_GIVEN ? 0 : (int)f->max_attempts,
                                  .timeout_s = f->timeout_us < 0 ? 0 : (double)f->timeout_us / 1e6,
                                  .delay_s = f->in_us < 0 ? 0 : (double)f->in_us / 1e6};
@@ -177,7 +177,7 @@ static int check_number(struct cli *cli, const struct enqueue_flags *f)
         {"in", f->in_us >= 0, alone},
         {"at", f->at, alone},
         {"key", f->key, line},
-        {"cost", f->cost != NOT_GIVEN, line},
+        {"cost", f->cost, line},
         {"max-attempts", f->max_attempts != NOT_GIVEN, line},
         {"timeout", f->timeout_us >= 0, line},
         {"unique", f->unique, alone},
@@ -208,8 +208,6 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
     if (f->max_attempts != NOT_GIVEN && (f->max_attempts < 1 || f->max_attempts > 1000000))
         return cli_usage(cli, "enqueue --max-attempts %lld: out of range; give 1 to 1000000",
                          f->max_attempts);
-    if (f->cost != NOT_GIVEN && (f->cost < 1 || f->cost > JOB_COST_MOST))
-        return cli_usage(cli, "enqueue --cost %lld: out of range; give 1 to %d", f->cost, JOB_COST_MOST);
     if (f->timeout_us == 0)
         return cli_usage(cli, "enqueue --timeout: no time at all; give more than 0s, or leave the flag out");
     if (f->from && f->type && !name_is_valid(f->type, strlen(f->type)))
@@ -221,8 +219,7 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
     return 0;
 }
 
-static struct enqueue_flags given = {
-    .in_us = -1, .timeout_us = -1, .max_attempts = NOT_GIVEN, .cost = NOT_GIVEN};
+static struct enqueue_flags given = {.in_us = -1, .timeout_us = -1, .max_attempts = NOT_GIVEN};
 
 static const struct flag flags[] = {
     {"queue", 'q', FLAG_TEXT, "Q", "the queue; default \"default\"", &given.queue},
@@ -231,7 +228,8 @@ static const struct flag flags[] = {
     {"at", 0, FLAG_TEXT, "TIME", "run at the earliest then: a local time, RFC 3339, or seconds since 1970",
      &given.at},
     {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &given.key},
-    {"cost", 0, FLAG_INT, "N", "how many slots it takes of each rate; default: as its type, else 1",
+    {"cost", 0, FLAG_COST, "N",
+     "slots it takes of each rate, or tokens=N of rules of=tokens; default: as its type, else 1",
      &given.cost},
     {"max-attempts", 0, FLAG_INT, "N", "how often it is tried; default 25", &given.max_attempts},
     {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &given.timeout_us},

@@ -12,9 +12,9 @@ struct enqueue_flags {
     const char *queue; /* NULL: "default", or what a line says */
     const char *batch;
     /* one job */
-    const char *args, *id, *at, *key, *unique, *traceparent, *meta;
-    int64_t in_us, timeout_us;    /* -1: not given */
-    long long max_attempts, cost; /* NOT_GIVEN */
+    const char *args, *id, *at, *key, *cost, *unique, *traceparent, *meta;
+    int64_t in_us, timeout_us; /* -1: not given */
+    long long max_attempts;    /* NOT_GIVEN */
     /* a bulk */
     const char *from, *then;
     bool skip_invalid;

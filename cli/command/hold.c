@@ -28,7 +28,7 @@
 #define LOOK_MS 1000     /* a machine that slept has other times */
 
 struct hold_flags {
-    long long cost, spent; /* spent -1: as much as it took */
+    const char *cost, *spent; /* spent NULL: as much as it took */
     const char *wait, *ttl;
     int64_t wait_us, ttl_us; /* wait_us -1: as long as it takes */
 };
@@ -187,7 +187,7 @@ static int denied(struct cli *cli, const char *target, const struct weir_hold *h
     char span[PHRASE_SIZE];
 
     if (hold->never)
-        return error_set(&cli->error, WEIR_EINPUT, "hold %.100s: cost %lld can never fit; give a smaller one",
+        return error_set(&cli->error, WEIR_EINPUT, "hold %.100s: cost %s can never fit; give a smaller one",
                          target, f->cost);
     if (f->wait_us)
         return error_set(&cli->error, WEIR_ENOTNOW, "hold %.100s: denied; its slots do not come within %s",
@@ -214,7 +214,7 @@ static int hold(struct cli *cli, struct weir *w, char **argv, const struct hold_
     int code;
 
     signals_catch(on_signal);
-    if (hold_take(w, argv[0], f->cost, (double)f->ttl_us / 1e6,
+    if (hold_take(w, argv[0], 0, f->cost, (double)f->ttl_us / 1e6,
                   f->wait_us < 0 ? -1 : (double)f->wait_us / 1e6, &stopped, &hold, &asked_us) < 0)
         return cli_failed(cli, w);
     set_of_signals(&set);
@@ -235,7 +235,7 @@ static int hold(struct cli *cli, struct weir *w, char **argv, const struct hold_
 
 static int end(struct cli *cli, struct weir *w, const char *token, const struct hold_flags *f)
 {
-    if (weir_hold_end(w, token, f->spent) < 0)
+    if ((f->spent ? weir_hold_spent(w, token, f->spent) : weir_hold_end(w, token, -1)) < 0)
         return cli_failed(cli, w);
     rate_note(w, "hold end %s", token);
     return 0;
@@ -262,10 +262,6 @@ static int check_flags(struct cli *cli, struct hold_flags *f, bool is_end, int o
     if (!is_end && cli_gave(cli, "spent"))
         return cli_usage(
             cli, "hold --spent: only hold end takes it; the command runs weir hold end \"$WEIR_HOLD\"");
-    if (f->cost < 1)
-        return cli_usage(cli, "hold --cost %lld: below 1; give how many slots to take", f->cost);
-    if (cli_gave(cli, "spent") && f->spent < 0)
-        return cli_usage(cli, "hold --spent %lld: below 0; give what it cost", f->spent);
     f->wait_us = f->wait ? -1 : 0;
     f->ttl_us = HOLD_TTL_USUAL_S * 1000000LL;
     if (read_duration(cli, "wait", f->wait, &f->wait_us) < 0 ||
@@ -276,13 +272,14 @@ static int check_flags(struct cli *cli, struct hold_flags *f, bool is_end, int o
     return 0;
 }
 
-static struct hold_flags given = {.cost = 1, .spent = -1};
+static struct hold_flags given = {.cost = "1"};
 
 static const struct flag flags[] = {
-    {"cost", 0, FLAG_INT, "N", "how many slots of each rate, all or none; default 1", &given.cost},
+    {"cost", 0, FLAG_COST, "N",
+     "how many slots of each rate, or tokens=N of rules of=tokens, all or none; default 1", &given.cost},
     {"wait", 0, FLAG_OPTIONAL_TEXT, "MAX", "wait for the slots; else denied at once", &given.wait},
     {"ttl", 0, FLAG_TEXT, "DUR", "how long they stay held if this dies; default 30s", &given.ttl},
-    {"spent", 0, FLAG_INT, "N", "end: what it cost in truth", &given.spent},
+    {"spent", 0, FLAG_TRUE_COST, "N", "end: what it cost in truth, tokens=N too", &given.spent},
     {.name = NULL},
 };
 

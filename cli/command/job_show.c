@@ -3,6 +3,7 @@
 #include "cli/command/job.h"
 #include "cli/document/table.h"
 #include "view/json.h"
+#include "view/text.h"
 #include "view/waits.h"
 
 /* ---- Text */
@@ -40,10 +41,13 @@ static void put_place(FILE *to, const json_t *doc)
 
 static void put_cost(FILE *to, const json_t *doc)
 {
-    char text[PHRASE_SIZE];
+    const json_t *cost = json_object_get(doc, "cost");
+    char text[COST_TEXT_SIZE];
 
-    if (answer_int(doc, "cost") > 1)
-        output_to(to, "%s", counted(answer_int(doc, "cost"), "slot", text));
+    if (json_integer_value(cost) > 1)
+        output_to(to, "%s", counted(json_integer_value(cost), "slot", text));
+    else if (json_is_object(cost))
+        output_to(to, "%s", text_cost(cost, text));
 }
 
 /* True when it is a key that is closed that holds the job. */

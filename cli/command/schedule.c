@@ -16,7 +16,8 @@
 
 static struct {
     const char *tz, *missed, *queue, *key; /* of add, to timeout */
-    long long cost, max_attempts;
+    const char *cost;
+    long long max_attempts;
     int64_t timeout_us;
     bool yes;
 } given;
@@ -165,7 +166,7 @@ static int run_add(struct cli *cli, struct weir *w)
                                 .args = cli->operands[3],
                                 .queue = given.queue,
                                 .key = given.key,
-                                .cost = given.cost,
+                                .costs = given.cost,
                                 .max_attempts = (int)given.max_attempts,
                                 .timeout_s = (double)given.timeout_us / 1e6};
     enum weir_missed missed = WEIR_MISSED_ONCE;
@@ -272,7 +273,8 @@ static const struct flag flags[] = {
      &given.missed},
     {"queue", 'q', FLAG_TEXT, "Q", "the queue of its jobs; default \"default\"", &given.queue},
     {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &given.key},
-    {"cost", 0, FLAG_INT, "N", "how many slots a job takes of each rate; default: as its type, else 1",
+    {"cost", 0, FLAG_COST, "N",
+     "slots a job takes of each rate, or tokens=N of rules of=tokens; default: as its type, else 1",
      &given.cost},
     {"max-attempts", 0, FLAG_INT, "N", "how often a job is tried; default 25", &given.max_attempts},
     {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &given.timeout_us},
@@ -283,8 +285,6 @@ static const struct flag flags[] = {
 
 static int check(struct cli *cli)
 {
-    if (cli_gave(cli, "cost") && (given.cost < 1 || given.cost > JOB_COST_MOST))
-        return cli_usage(cli, "schedule add --cost %lld: must be 1 to %d", given.cost, JOB_COST_MOST);
     if (cli_gave(cli, "max-attempts") && (given.max_attempts < 1 || given.max_attempts > JOB_ATTEMPTS_MOST))
         return cli_usage(cli, "schedule add --max-attempts %lld: must be 1 to %d", given.max_attempts,
                          JOB_ATTEMPTS_MOST);

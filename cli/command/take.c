@@ -20,7 +20,7 @@
 struct take_flags {
     struct flag_values rules;
     char rule[RULE_SET_TEXT_SIZE]; /* all rules; "": none */
-    long long cost;
+    const char *cost;
     bool peek;
     const char *wait;    /* NULL: do not wait */
     int64_t wait_max_us; /* INT64_MAX: as long as it takes */
@@ -80,8 +80,6 @@ static int check_flags(struct cli *cli, struct take_flags *f, int operands)
     if (operands != (f->from ? 0 : 1))
         return cli_usage(cli, f->from ? "take --from: the names come from the file; leave out the one given"
                                       : "take: needs one NAME or NAME/KEY; weir help take has examples");
-    if (f->cost < 1)
-        return cli_usage(cli, "take --cost %lld: below 1; give how many slots to take", f->cost);
     if (f->peek)
         f->weir_flags |= WEIR_TAKE_PEEK;
     if (read_wait(cli, f) < 0 || read_on_error(cli, f) < 0)
@@ -94,14 +92,37 @@ static const char *rule_of(const struct take_flags *f)
     return f->rules.count > 0 ? f->rule : NULL;
 }
 
+/* Says what is asked for; a number alone, as most are, can be remembered as denied. */
+static struct weir_take_item item_of(const char *target, const char *cost)
+{
+    long long number = cost[strspn(cost, "0123456789")] ? 0 : strtoll(cost, NULL, 10);
+
+    return (struct weir_take_item){.target = target, .cost = number, .costs = number > 0 ? NULL : cost};
+}
+
 /* ---- Answers: a document each, printed as JSON or as a line */
 
-static json_t *answer_json(const char *target, int64_t cost, const struct weir_take *t)
+/* The cost of a question that could be asked. */
+static json_t *cost_json(const struct weir_take_item *item)
 {
-    json_t *doc = json_pack(
-        "{s:o,s:I,s:b,s:I,s:I,s:o,s:f}", "target", text_word(target), "cost", (json_int_t)cost, "allowed",
-        t->allowed, "limit", (json_int_t)t->limit, "remaining", (json_int_t)t->remaining, "retry_after",
-        t->retry_after_s < 0 ? json_null() : json_real(t->retry_after_s), "reset_after", t->reset_after_s);
+    char text[COST_JSON_SIZE];
+    struct job_cost cost;
+    struct error ignored;
+
+    if (!item->costs || cost_read(item->costs, COST_TAKEN, &cost, &ignored) < 0)
+        return json_integer(item->cost);
+    cost_write_json(&cost, text);
+    return json_loads(text, JSON_DECODE_ANY, NULL);
+}
+
+static json_t *answer_json(const struct weir_take_item *item)
+{
+    const struct weir_take *t = &item->take;
+    json_t *doc =
+        json_pack("{s:o,s:o,s:b,s:I,s:I,s:o,s:f}", "target", text_word(item->target), "cost", cost_json(item),
+                  "allowed", t->allowed, "limit", (json_int_t)t->limit, "remaining", (json_int_t)t->remaining,
+                  "retry_after", t->retry_after_s < 0 ? json_null() : json_real(t->retry_after_s),
+                  "reset_after", t->reset_after_s);
 
     if (t->never)
         json_object_set_new(doc, "never", json_true());
@@ -114,12 +135,12 @@ static json_t *answer_json(const char *target, int64_t cost, const struct weir_t
 static void print_slots(const json_t *doc)
 {
     const json_t *retry = json_object_get(doc, "retry_after");
-    char left[32], limit[32], again[PHRASE_SIZE];
+    char left[32], limit[32], again[PHRASE_SIZE], cost[COST_TEXT_SIZE];
 
     output("%s of %s slots left", grouped((uint64_t)json_int_of(doc, "remaining"), left),
            grouped((uint64_t)json_int_of(doc, "limit"), limit));
     if (json_object_get(doc, "never"))
-        output("; cost %s can never fit", grouped((uint64_t)json_int_of(doc, "cost"), left));
+        output("; cost %s can never fit", text_cost(json_object_get(doc, "cost"), cost));
     else if (json_is_number(retry))
         output("; retry %s", format_retry(json_number_value(retry), again));
 }
@@ -169,39 +190,42 @@ static void on_signal(int number)
     stopped = number;
 }
 
-static int take_or_wait(struct weir *w, const char *target, const struct take_flags *f,
-                        struct weir_take *take)
+static int take_or_wait(struct weir *w, struct weir_take_item *item, const struct take_flags *f)
 {
     int64_t most_us = f->wait_max_us == INT64_MAX ? -1 : f->wait_max_us;
     int status;
 
+    if (!f->wait && item->costs)
+        return weir_take_costs(w, item->target, rule_of(f), item->costs, f->weir_flags, 0, &item->take);
     if (!f->wait)
-        return weir_take(w, target, rule_of(f), f->cost, f->weir_flags, take);
+        return weir_take(w, item->target, rule_of(f), item->cost, f->weir_flags, &item->take);
     signals_catch(on_signal); /* its place in line is given back before it ends */
-    status = take_in_line(w, target, rule_of(f), f->cost, f->weir_flags, most_us, &stopped, take);
-    if (stopped && !take->allowed)
+    status = take_in_line(w, item->target, rule_of(f), item->cost, item->costs, f->weir_flags, most_us,
+                          &stopped, &item->take);
+    if (stopped && !item->take.allowed)
         raise(stopped);
     return status;
 }
 
 static int run_one(struct cli *cli, struct weir *w, const char *target, const struct take_flags *f)
 {
-    struct weir_take take;
-    int status = take_or_wait(w, target, f, &take);
+    struct weir_take_item item = item_of(target, f->cost);
+    const struct weir_take *take = &item.take;
+    int status = take_or_wait(w, &item, f);
 
     if (status < 0)
         return cli_failed(cli, w);
-    if (take.assumed)
+    if (take->assumed)
         tell_assumed(w);
-    if (cli->json || !take.never)
-        status = print_answer(cli, answer_json(target, f->cost, &take), f->peek);
+    if (cli->json || !take->never)
+        status = print_answer(cli, answer_json(&item), f->peek);
     if (status < 0)
         return status;
-    if (take.never)
+    if (take->never)
         return error_set(&cli->error, WEIR_EINPUT,
-                         "take %.100s: cost %lld can never fit; the burst is %" PRId64, target, f->cost,
-                         take.limit);
-    return take.allowed ? 0 : WEIR_ENOTNOW;
+                         "take %.100s: cost %s can never fit; the burst is %" PRId64, target, f->cost,
+                         take->limit);
+    return take->allowed ? 0 : WEIR_ENOTNOW;
 }
 
 /* ---- Many */
@@ -225,6 +249,7 @@ static int out_of_memory(struct cli *cli)
 static int print_item(struct many *m, const struct weir_take_item *item)
 {
     const struct weir_take *t = &item->take;
+    char cost[32];
 
     if (item->status < 0) {
         if (!m->wrong.status)
@@ -234,13 +259,13 @@ static int print_item(struct many *m, const struct weir_take_item *item)
             false);
     }
     if (t->never && !m->wrong.status)
-        error_set(&m->wrong, WEIR_EINPUT, "take --from: %.100s: cost %" PRId64 " can never fit", item->target,
-                  item->cost);
+        error_set(&m->wrong, WEIR_EINPUT, "take --from: %.100s: cost %s can never fit", item->target,
+                  item->costs ? item->costs : (snprintf(cost, sizeof cost, "%" PRId64, item->cost), cost));
     if (t->assumed && !m->told_assumed)
         tell_assumed(m->w);
     m->told_assumed |= t->assumed;
     m->denied |= !t->allowed;
-    return print_answer(m->cli, answer_json(item->target, item->cost, t), m->f->peek);
+    return print_answer(m->cli, answer_json(item), m->f->peek);
 }
 
 static void forget_lines(struct many *m)
@@ -280,21 +305,19 @@ static int refuse_line(struct many *m, uint64_t number, const char *why)
         false);
 }
 
-/* Reads NAME[/KEY] [COST]; a cost that is none becomes one that weir_take_many refuses. */
-static struct weir_take_item read_item(char *line, int64_t usual_cost)
+/* Reads NAME[/KEY] [COST]; a cost that is none weir_take_many refuses. */
+static struct weir_take_item read_item(char *line, const char *usual_cost)
 {
-    char *target = line + strspn(line, " \t\r"), *cost = target + strcspn(target, " \t\r"), *end;
-    struct weir_take_item item = {.target = target, .cost = usual_cost};
+    char *target = line + strspn(line, " \t\r"), *cost = target + strcspn(target, " \t\r");
+    size_t len;
 
     if (*cost)
         *cost++ = '\0';
     cost += strspn(cost, " \t\r");
-    if (*cost) {
-        item.cost = strtoll(cost, &end, 10);
-        if (item.cost < 1 || end[strspn(end, " \t\r")])
-            item.cost = -1;
-    }
-    return item;
+    len = strlen(cost);
+    while (len > 0 && strchr(" \t\r", cost[len - 1]))
+        cost[--len] = '\0';
+    return item_of(target, *cost ? cost : usual_cost);
 }
 
 static int add_line(struct many *m, const struct span *line, uint64_t number)
@@ -363,11 +386,12 @@ static int run_many(struct cli *cli, struct weir *w, const struct take_flags *f)
     return status;
 }
 
-static struct take_flags given = {.cost = 1};
+static struct take_flags given = {.cost = "1"};
 
 static const struct flag flags[] = {
     {"rule", 0, FLAG_REPEATED, "RULE", "your own rule, as for weir rate set; up to 8", &given.rules},
-    {"cost", 0, FLAG_INT, "N", "how many slots, all or none; default 1", &given.cost},
+    {"cost", 0, FLAG_COST, "N", "how many slots, or tokens=N of rules of=tokens, all or none; default 1",
+     &given.cost},
     {"peek", 0, FLAG_BOOL, NULL, "look, take nothing", &given.peek},
     {"wait", 0, FLAG_OPTIONAL_TEXT, "MAX", "wait for the slot; denied at once when it opens after MAX",
      &given.wait},

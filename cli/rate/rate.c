@@ -139,7 +139,8 @@ static const struct flag flags[] = {
      "once",
      &rate_given.dry_run},
     {"yes", 'y', FLAG_BOOL, NULL, "unuse, remove: do not ask; needed off a terminal", &rate_given.yes},
-    {"cost", 0, FLAG_INT, "N", "use: the slots that a job takes", &rate_given.cost},
+    {"cost", 0, FLAG_COST, "N", "use: the slots that a job takes, or tokens=N of rules of=tokens",
+     &rate_given.cost},
     {"for", 0, FLAG_DURATION, "DURATION",
      "pause: for that time, else until resume; set NAME/KEY: for that time, else until remove",
      &pausing_given.for_us},
@@ -208,8 +209,6 @@ static int check_set(struct cli *cli)
 /* A cost alone is enough for use. */
 static int check(struct cli *cli)
 {
-    if (cli_gave(cli, "cost") && rate_given.cost < 1)
-        return cli_usage(cli, "rate use --cost %lld: below 1; give the slots a job takes", rate_given.cost);
     if (cli->action->run == run_use && cli->operand_count == 1 && !cli_gave(cli, "cost"))
         return cli_takes(cli);
     if (cli->action->run == run_set)

@@ -10,7 +10,7 @@ struct rate_flags {
     bool dry_run, yes, verbose, keys, drop_keys;
     const char *otherwise; /* --else */
     long long revision;
-    long long cost; /* 0: not given */
+    const char *cost; /* NULL: not given */
     long long top;
 };
 extern struct rate_flags rate_given;

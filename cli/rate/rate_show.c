@@ -14,6 +14,7 @@
 #include "view/limits.h"
 #include "view/paused_keys.h"
 #include "view/rate_keys.h"
+#include "view/text.h"
 
 #define PAUSED_SHOWN 5 /* keys */
 #define HOLDS_SHOWN 20
@@ -184,7 +185,7 @@ static void put_own_keys(FILE *to, const json_t *doc)
 static void put_holds(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *rows = json_object_get(doc, "held_by"), *row;
-    char since[PHRASE_SIZE], count[32];
+    char since[PHRASE_SIZE], count[32], cost[COST_TEXT_SIZE];
     size_t i;
 
     for (i = 0; i < HOLDS_SHOWN && (row = json_array_get(rows, i)); i++) {
@@ -193,7 +194,7 @@ static void put_holds(FILE *to, const json_t *doc, int64_t now_us)
         format_span(now_us - json_us(json_object_get(row, "since")), since);
         output_to(to, "%s%s%s, for %s, cost %s: %s", answer_text(row, "who"),
                   *answer_text(row, "key") ? ", key " : "", answer_text(row, "key"), since,
-                  count_text(row, "cost", count), answer_text(row, "token"));
+                  text_cost(json_object_get(row, "cost"), cost), answer_text(row, "token"));
     }
     if (json_array_size(rows) > i)
         output_to(to, "\nand %s more; --json lists them",
@@ -269,7 +270,7 @@ static void put_types(FILE *to, const json_t *doc)
 {
     bool any = false;
     const char *name;
-    char waiting[32], parked[32], held[32], cost[32];
+    char waiting[32], parked[32], held[32], cost[COST_TEXT_SIZE];
     json_t *type;
 
     json_object_foreach(json_object_get(doc, "types"), name, type) {
@@ -279,8 +280,8 @@ static void put_types(FILE *to, const json_t *doc)
                   count_text(type, "parked", parked));
         if (json_integer_value(json_object_get(type, "held")) > 0)
             output_to(to, ", %s held: no worker has a handler", count_text(type, "held", held));
-        if (json_integer_value(json_object_get(type, "cost")) > 1)
-            output_to(to, ", each costs %s", count_text(type, "cost", cost));
+        if (strcmp(text_cost(json_object_get(type, "cost"), cost), "1") != 0)
+            output_to(to, ", each costs %s", cost);
         any = true;
     }
     if (!any)

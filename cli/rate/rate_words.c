@@ -69,7 +69,7 @@ int rate_change_use(struct cli *cli, struct weir *w, bool use)
     else if (*limits)
         output("%s: %s held by %s\n", type, use ? "now also" : "no longer", limits);
     if (status == 0 && !cli->json && rate_given.cost)
-        output("%s: a job costs %lld\n", type, rate_given.cost);
+        output("%s: a job costs %s\n", type, rate_given.cost);
     free(limits);
     return status;
 }

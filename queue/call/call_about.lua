@@ -11,7 +11,7 @@ local function call_about(ARGV)
     if #ARGV ~= 3 or ARGV[2] ~= 'about' then return refuse('call_about: wants now, about and a document') end
     local given, refusal = document.read(ARGV[3], {}, 'about')
     if not given then return refusal end
-    return '{"protocol":' .. protocol.VERSION .. ',"verbs":["' .. concat(protocol.verbs(), '","') .. '"],"capabilities":["hold","result"],"partitions":'
+    return '{"protocol":' .. protocol.VERSION .. ',"verbs":["' .. concat(protocol.verbs(), '","') .. '"],"capabilities":["costs","hold","result"],"partitions":'
         .. digits(partition.count()) .. '}'
 end
 

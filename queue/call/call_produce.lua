@@ -6,7 +6,7 @@
 -- full: refused
 -- time: when needed
 -- format: any
--- uses: arrival document partition stamp
+-- uses: arrival cost document partition stamp
 
 local TIME_MOST = 4102444800   -- the year 2100, as enqueue has it
 local TEN_YEARS = 315532800    -- s
@@ -41,7 +41,7 @@ local JOB = {
     id = {is = is_name, must_be = A_NAME},
     type = {is = is_name, must_be = A_NAME},
     key = {is = is_name, must_be = A_NAME},
-    cost = {is = function(value, name) return is_digits(value, name, 1, 1000000000) end, must_be = 'a whole number from 1 to 1000000000'},
+    cost = document.cost(1),
     args = {is = document.is_any},
     max_attempts = {is = function(value, name) return is_digits(value, name, 1, 1000000) end, must_be = 'a whole number from 1 to 1000000'},
     timeout = {is = is_timeout, must_be = 'a number of seconds above 0, at most ten years'},
@@ -71,7 +71,7 @@ end
 -- The job that was read last: `{"id":...,"type":...,"key":...,"cost":...` first, the other members as they stand.
 local function body_of(text, job, id)
     local front = '"id":"' .. id .. '","type":"' .. job.type .. '"' .. (job.key and ',"key":"' .. job.key .. '"' or '')
-        .. (job.cost and ',"cost":' .. digits(job.cost) or '')
+        .. (job.cost and ',"cost":' .. cost.json(cost.read(job.cost)) or '')
     local at = document.begin_of('id')
     if at and sub(text, at, at + #front - 1) == front and find(text, '^[,}]', at + #front) and byte(text, -1) == 125 then
         local all = true -- what is no member of the job stands before that
@@ -131,10 +131,10 @@ local function answered(reply, id)
 end
 
 -- Says why enqueue or append has refused.
-local function refused(err, batch, name, cost)
+local function refused(err, batch, name, said)
     local why = err:gsub('^WEIR ', '')
     if batch and arrival.closed(batch) == why then return document.refused('closed', why, 'batch') end
-    return name and arrival.never_fits(name, cost) == why and document.refused('invalid', why, 'cost') or document.fault(err)
+    return name and arrival.never_fits(name, said) == why and document.refused('invalid', why, 'cost') or document.fault(err)
 end
 
 -- A batch lives where its types do, and its name says so.
@@ -179,10 +179,10 @@ local function enqueue(text)
     if #body > document.MOST then return too_long(#body) end
     refusal = wrong_place(job.batch, job.type)
     if refusal then return refusal end
-    local keep = job.remember or job.id and KEEP_GIVEN or KEEP_MADE
+    local keep, said = job.remember or job.id and KEEP_GIVEN or KEEP_MADE, cost.read(job.cost)
     local reply = scripts.enqueue{'', job.queue or 'default', job.type, id, us(keep * 1000), tag, micros(job['in']), micros(job.at),
-                                  job.cost and digits(job.cost) or '', job.batch or '', job.unique or '', lock_of(job), stamped() .. body}
-    if type(reply) == 'table' and reply.err then return refused(reply.err, job.batch, job.type, job.cost) end
+                                  said and cost.text(said) or '', job.batch or '', job.unique or '', lock_of(job), stamped() .. body}
+    if type(reply) == 'table' and reply.err then return refused(reply.err, job.batch, job.type, said) end
     return answered(reply, id)
 end
 
@@ -261,7 +261,7 @@ local function add_line(line)
             'wrong job: "%s" in a line would be ignored; enqueue such jobs one by one', name), name) or refusal
     end
     if not job.type then return document.missing('job', 'type') end
-    if job.cost then c.costs[job.type] = max(c.costs[job.type] or 1, job.cost) end
+    if job.cost then c.costs[job.type] = cost.highest(c.costs[job.type], cost.read(job.cost)) end
     return add_job(job.queue or c.queue, job.type, body_of(line, job, job.id or id_of_line()))
 end
 

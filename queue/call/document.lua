@@ -16,7 +16,10 @@
 --   document.seconds(us)               as a JSON number
 --   document.text(words)               as a JSON string
 --   document.elsewhere(p)              the answer of what is to be asked of another partition
+--
+-- uses: cost
 local document = {}
+
 
 document.MOST = 1048576
 
@@ -227,8 +230,9 @@ function document.refused(kind, why, member, line)
 end
 
 local function wrong_member(what, name, known)
-    local must_be = known[name] and known[name].must_be
-    local why = must_be and format('"%s" must be %s, not %s', name, must_be, beginning(document.text_of(name)))
+    local must_be, value = known[name] and known[name].must_be, document.text_of(name)
+    if must_be and byte(value) == 123 then must_be = known[name].by_name or must_be end
+    local why = must_be and format('"%s" must be %s, not %s', name, must_be, beginning(value))
         or format('"%s" is no member of it', beginning(name)) .. (known['args'] and '; what the handler needs goes into "args" or "meta"' or '')
     return nil, document.refused('invalid', format('wrong %s: ', what) .. why, name)
 end
@@ -314,6 +318,20 @@ function document.is_any() return true end
 -- A number that is written as digits alone.
 function document.is_digits(value, name, least, most)
     return type(value) == 'number' and value >= least and value <= most and find(document.text_of(name), '^%d+$')
+end
+
+-- True for a number that is written as digits alone, or an object of such by name, each once. least: of plain slots.
+local function is_cost(value, name, least)
+    if type(value) ~= 'table' then return document.is_digits(value, name, least, 1000000000) end
+    local left, count = document.text_of(name):gsub('"[%l%d_]+"%s*:%s*%d+', '')
+    for _ in pairs(value) do count = count - 1 end
+    return count == 0 and find(left, '^{[%s,]*}$') and cost.read(value, least) ~= nil
+end
+
+-- Returns the kind of a member that is a cost.
+function document.cost(least)
+    return {is = function(value, name) return is_cost(value, name, least) end, must_be = 'a whole number from ' .. least .. ' to 1000000000',
+            by_name = 'whole numbers to 1000000000 by 1 to 8 names of a-z 0-9 _, each once, none of them jobs'}
 end
 
 return document

@@ -37,7 +37,16 @@ static void add_lock(struct args *a, const struct enqueue *job)
 
 static bool is_plain(const struct enqueue *job)
 {
-    return job->delay_us < 0 && job->at_us < 0 && !job->cost && !job->batch.at && !job->unique.at;
+    return job->delay_us < 0 && job->at_us < 0 && !(job->cost && cost_is_said(job->cost)) && !job->batch.at &&
+           !job->unique.at;
+}
+
+static void add_cost(struct args *a, const struct job_cost *cost)
+{
+    char text[COST_TEXT_SIZE];
+
+    cost_write(cost, text);
+    args_add(a, text);
 }
 
 /* Adds what most jobs have nothing of. */
@@ -46,7 +55,7 @@ static void add_extras(struct args *a, const struct enqueue *job)
     add_time(a, job->delay_us);
     add_time(a, job->at_us);
     if (job->cost)
-        args_add_int(a, job->cost);
+        add_cost(a, job->cost);
     else
         args_add(a, "");
     add_span(a, job->batch);
@@ -95,11 +104,12 @@ int enqueue_reply(const struct redisReply *r, const struct enqueue *job, enum en
     return reply_unexpected("enqueue", e);
 }
 
-void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost)
+void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type,
+                  const struct job_cost *cost)
 {
     script_begin(a, "fits", prefix, now_us);
     add_span(a, type);
-    args_add_int(a, cost);
+    add_cost(a, cost);
 }
 
 /* Finds among the types that workers take the one that this is close to. */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/script/args.h"
+#include "queue/job/job_cost.h"
 #include "queue/job/stamp.h"
 #include "throttle/limit.h"
 
@@ -16,9 +17,9 @@ struct redisReply; /* hiredis */
 /* One job. due: delay_us from now, or at at_us; both -1: at once. */
 struct enqueue {
     struct span queue, type, id, body;
-    int64_t cost;    /* that of body; 0: none */
-    int64_t keep_ms; /* how long its id is remembered */
-    const char *tag; /* random, of this call: a name */
+    const struct job_cost *cost; /* that of body; NULL, or nothing said: none */
+    int64_t keep_ms;             /* how long its id is remembered */
+    const char *tag;             /* random, of this call: a name */
     int64_t delay_us, at_us;
     struct span batch, unique; /* names; at NULL: none */
     int64_t lock_ms;           /* for so long, or one of the above */
@@ -39,7 +40,8 @@ struct keyed_by {
     char likely[LIMIT_NAME_SIZE]; /* the type that may be meant, where nobody has known this one; "" */
 };
 /* Asks whether a job of that type and cost could ever start. WEIR_EINPUT: it never fits the limit that the error names. */
-void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost);
+void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type,
+                  const struct job_cost *cost);
 WEIR_CHECKED int fits_reply(const struct redisReply *r, struct span type, struct keyed_by *by,
                             struct error *e);
 

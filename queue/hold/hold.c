@@ -16,8 +16,8 @@
 
 #define LONGEST_S 1e9 /* more is as long as it takes */
 
-int hold_take(struct weir *w, const char *target, int64_t cost, double ttl_s, double most_s,
-              const volatile sig_atomic_t *stopped, struct weir_hold *hold, int64_t *asked_us)
+int hold_take(struct weir *w, const char *target, int64_t cost, const char *costs, double ttl_s,
+              double most_s, const volatile sig_atomic_t *stopped, struct weir_hold *hold, int64_t *asked_us)
 {
     char who[RATE_BY_SIZE];
     struct take_lease lease = {.ttl_us = llround((ttl_s > 0 ? ttl_s : HOLD_TTL_USUAL_S) * 1e6), .who = who};
@@ -28,9 +28,9 @@ int hold_take(struct weir *w, const char *target, int64_t cost, double ttl_s, do
     if (!(ttl_s >= 0 && ttl_s <= HOLD_TTL_MOST_S) || lease.ttl_us < 1)
         return error_set(&w->error, WEIR_EUSAGE, "hold %.100s: wrong ttl; give up to a day", target);
     rate_by(who);
-    status =
-        take_on_lease(w, target, cost, most_s < 0 || most_s > LONGEST_S ? -1 : (int64_t)ceil(most_s * 1e6),
-                      stopped, &lease, &take);
+    status = take_on_lease(w, target, cost, costs,
+                           most_s < 0 || most_s > LONGEST_S ? -1 : (int64_t)ceil(most_s * 1e6), stopped,
+                           &lease, &take);
     *asked_us = lease.asked_us;
     if (status < 0)
         return status;
@@ -44,19 +44,32 @@ int hold_take(struct weir *w, const char *target, int64_t cost, double ttl_s, do
     return 0;
 }
 
-int weir_hold_sized(struct weir *w, const char *target, int64_t cost, double ttl_s, double most_s,
-                    struct weir_hold *hold, size_t size)
+static int take_hold(struct weir *w, const char *target, int64_t cost, const char *costs, double ttl_s,
+                     double most_s, struct weir_hold *hold, size_t size)
 {
     static const volatile sig_atomic_t never_stopped;
     struct weir_hold own;
     int64_t asked_us;
-    int status;
+    int status = hold_take(w, target, cost, costs, ttl_s, most_s, &never_stopped, &own, &asked_us);
 
-    if (GIVEN(w, PASSED(target), PASSED(hold)) < 0)
-        return WEIR_EUSAGE;
-    status = hold_take(w, target, cost, ttl_s, most_s, &never_stopped, &own, &asked_us);
     give_struct(hold, size, &own, sizeof own);
     return status;
+}
+
+int weir_hold_sized(struct weir *w, const char *target, int64_t cost, double ttl_s, double most_s,
+                    struct weir_hold *hold, size_t size)
+{
+    if (GIVEN(w, PASSED(target), PASSED(hold)) < 0)
+        return WEIR_EUSAGE;
+    return take_hold(w, target, cost, NULL, ttl_s, most_s, hold, size);
+}
+
+int weir_hold_costs_sized(struct weir *w, const char *target, const char *costs, double ttl_s, double most_s,
+                          struct weir_hold *hold, size_t size)
+{
+    if (GIVEN(w, PASSED(target), PASSED(costs), PASSED(hold)) < 0)
+        return WEIR_EUSAGE;
+    return take_hold(w, target, 0, costs, ttl_s, most_s, hold, size);
 }
 
 /* True for "<limit>~<tag>", a tag of letters and digits; *name_len: of the limit. */
@@ -121,6 +134,20 @@ int weir_hold_end(struct weir *w, const char *token, int64_t spent)
         return error_set(&w->error, WEIR_EUSAGE, "hold %.160s: spent is above 10^9", token);
     if (spent >= 0)
         snprintf(text, sizeof text, "%" PRId64, spent);
+    return call_about(w, "hold_end", token, text);
+}
+
+int weir_hold_spent(struct weir *w, const char *token, const char *spent)
+{
+    char text[COST_TEXT_SIZE];
+    struct job_cost cost;
+    struct error why;
+
+    if (GIVEN(w, PASSED(token), PASSED(spent)) < 0)
+        return WEIR_EUSAGE;
+    if (cost_read(spent, COST_TRUE, &cost, &why) < 0)
+        return error_set(&w->error, why.status, "hold %.160s: spent: %s", token, why.text);
+    cost_write(&cost, text);
     return call_about(w, "hold_end", token, text);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/job/job_cost.h"
 #include "queue/job/json.h"
 #include "queue/job/json_number.h"
 #include "throttle/rule.h"
@@ -97,7 +98,11 @@ static bool read_attempts(struct span value, void *into)
 
 static bool read_cost(struct span value, void *into)
 {
-    return json_read_integer(value, 1, JOB_COST_MOST, into);
+    struct job_view *view = into;
+
+    if (*value.at == '{')
+        view->costs = value;
+    return *value.at == '{' || json_read_integer(value, 1, JOB_COST_MOST, &view->cost);
 }
 
 static bool read_timeout(struct span value, void *into)
@@ -117,7 +122,10 @@ static const struct known known[] = {
     KNOWN("id", id, read_name, A_NAME),
     KNOWN("type", type, read_name, A_NAME),
     KNOWN("key", key, read_name, A_NAME),
-    KNOWN("cost", cost, read_cost, "a whole number from 1 to 1000000000"),
+    {.name = "cost",
+     .len = strlen("cost"),
+     .read = read_cost,
+     .must_be = "a whole number from 1 to 1000000000"},
     KNOWN("args", args, read_any, "any value"),
     KNOWN("queue", queue, read_name, A_NAME),
     KNOWN("max_attempts", max_attempts, read_attempts, "a whole number from 1 to 1000000"),
@@ -140,6 +148,21 @@ static int quoted_len(struct span value)
     return value.len < QUOTED_MOST ? (int)value.len : QUOTED_MOST;
 }
 
+/* Keeps what a cost by name says: an object of plain slots alone is their number. */
+static int view_costs(struct job_view *view, struct error *e)
+{
+    struct job_cost cost;
+    struct error why;
+
+    if (cost_read_json(view->costs, COST_TAKEN, &cost, &why) < 0)
+        return error_set(e, why.status, "wrong job: its cost: %s", why.text);
+    if (cost.plain != COST_UNSAID)
+        view->cost = cost.plain;
+    if (cost.count == 0)
+        view->costs = (struct span){NULL, 0};
+    return 0;
+}
+
 static int view_members(const struct json_members *m, struct job_view *view, struct error *e)
 {
     *view = (struct job_view){.max_attempts = JOB_MAX_ATTEMPTS};
@@ -152,7 +175,15 @@ static int view_members(const struct json_members *m, struct job_view *view, str
     }
     if (!view->type.at)
         return error_set(e, WEIR_EINPUT, "wrong job: \"type\" is missing");
-    return 0;
+    return view->costs.at ? view_costs(view, e) : 0;
+}
+
+void job_cost_of(const struct job_view *view, struct job_cost *cost)
+{
+    struct error ignored;
+
+    if (!view->costs.at || cost_read_json(view->costs, COST_TAKEN, cost, &ignored) < 0)
+        *cost = cost_of(view->cost ? view->cost : COST_UNSAID);
 }
 
 static int too_long(size_t len, struct error *e)
@@ -269,12 +300,23 @@ int text_add(struct text *t, const char *bytes, size_t len, struct error *e)
 
 /* ---- Writing */
 
-/* The longest front: what stands around id, type, key and cost, three names and a number. */
-#define FRONT_MOST (sizeof "{\"id\":\"\",\"type\":\"\",\"key\":\"\",\"cost\":1000000000" + 3 * 128)
+/* The longest front: what stands around id, type, key and cost, three names and a cost. */
+#define FRONT_MOST (sizeof "{\"id\":\"\",\"type\":\"\",\"key\":\"\",\"cost\":" + 3 * 128 + COST_JSON_SIZE)
+
+static void put_cost(struct text *out, struct job_view *view, const struct job_cost *cost)
+{
+    char json[COST_JSON_SIZE];
+    struct span put;
+
+    cost_write_json(cost, json);
+    PUT(out, ",\"cost\":");
+    put = text_put(out, json, strlen(json));
+    view->costs = cost->count > 0 ? put : (struct span){NULL, 0};
+}
 
 /* Puts {"id":"...","type":"...","key":"...","cost":n into reserved room; view's id, type and key are where they come from, and then where
  * they are. An id that is missing is made. */
-static void put_front(struct text *out, struct job_view *view)
+static void put_front(struct text *out, struct job_view *view, const struct job_cost *cost)
 {
     char made[17];
 
@@ -291,8 +333,8 @@ static void put_front(struct text *out, struct job_view *view)
         view->key = text_put(out, view->key.at, view->key.len);
     }
     PUT(out, "\"");
-    if (view->cost)
-        out->len += (size_t)sprintf(out->at + out->len, ",\"cost\":%lld", (long long)view->cost);
+    if (cost_is_said(cost))
+        put_cost(out, view, cost);
 }
 
 /* Takes the body that began at begin back when it has become too long. */
@@ -368,7 +410,26 @@ static int view_context(const struct weir_job_spec *spec, struct job_view *view,
     return spec->meta ? read_json(spec->meta, strlen(spec->meta), "wrong meta, not JSON", &view->meta, e) : 0;
 }
 
-static int view_spec(const struct weir_job_spec *spec, struct job_view *view, struct error *e)
+/* Reads what a spec says of the cost, as a number or by name. */
+static int spec_cost(const struct weir_job_spec *spec, struct job_view *view, struct job_cost *cost,
+                     struct error *e)
+{
+    struct error why;
+
+    *cost = cost_of(spec->cost ? spec->cost : COST_UNSAID);
+    if (spec->cost < 0 || spec->cost > JOB_COST_MOST)
+        return error_set(e, WEIR_EINPUT, "wrong job: its cost must be 1 to %d, not %lld", JOB_COST_MOST,
+                         (long long)spec->cost);
+    if (spec->costs && spec->cost)
+        return error_set(e, WEIR_EINPUT, "wrong job: cost and costs; give one of them");
+    if (spec->costs && cost_read(spec->costs, COST_TAKEN, cost, &why) < 0)
+        return error_set(e, why.status, "wrong job: its cost: %s", why.text);
+    view->cost = cost->plain != COST_UNSAID ? cost->plain : 0;
+    return 0;
+}
+
+static int view_spec(const struct weir_job_spec *spec, struct job_view *view, struct job_cost *cost,
+                     struct error *e)
 {
     int status = 0;
 
@@ -378,10 +439,8 @@ static int view_spec(const struct weir_job_spec *spec, struct job_view *view, st
     if (spec->max_attempts < 0 || spec->max_attempts > JOB_ATTEMPTS_MOST)
         return error_set(e, WEIR_EINPUT, "wrong job: max_attempts must be 1 to %d, not %d", JOB_ATTEMPTS_MOST,
                          spec->max_attempts);
-    if (spec->cost < 0 || spec->cost > JOB_COST_MOST)
-        return error_set(e, WEIR_EINPUT, "wrong job: its cost must be 1 to %d, not %lld", JOB_COST_MOST,
-                         (long long)spec->cost);
-    view->cost = spec->cost;
+    if ((status = spec_cost(spec, view, cost, e)) != 0)
+        return status;
     if (!(spec->timeout_s >= 0 && spec->timeout_s * 1e6 <= (double)TIMEOUT_MOST_US))
         return error_set(e, WEIR_EINPUT, "wrong job: its timeout must be above 0 s and at most ten years");
     view->timeout_us = (int64_t)(spec->timeout_s * 1e6 + 0.999);
@@ -422,13 +481,14 @@ static void put_context(struct text *out, struct job_view *v)
 }
 
 /* Writes the whole body from a view of what goes into it. */
-static int put_body(struct text *out, const struct weir_job_spec *spec, struct job_view *v, struct error *e)
+static int put_body(struct text *out, const struct weir_job_spec *spec, struct job_view *v,
+                    const struct job_cost *cost, struct error *e)
 {
     size_t begin = out->len;
 
     if (!text_reserve(out, FRONT_MOST + v->traceparent.len + v->meta.len + v->args.len + 256))
         return error_set(e, WEIR_EINTERNAL, "out of memory");
-    put_front(out, v);
+    put_front(out, v, cost);
     put_context(out, v);
     if (v->args.at) {
         PUT(out, ",\"args\":");
@@ -440,11 +500,12 @@ static int put_body(struct text *out, const struct weir_job_spec *spec, struct j
 
 int job_write(struct text *out, const struct weir_job_spec *spec, struct job_view *view, struct error *e)
 {
+    struct job_cost cost;
     struct job_view v;
-    int status = view_spec(spec, &v, e);
+    int status = view_spec(spec, &v, &cost, e);
 
     if (!status)
-        status = put_body(out, spec, &v, e);
+        status = put_body(out, spec, &v, &cost, e);
     if (!status && view)
         *view = v;
     return status;
@@ -454,13 +515,14 @@ int job_wrap(struct text *out, const char *type, const char *line, size_t len, s
              struct error *e)
 {
     struct weir_job_spec spec = {.type = type};
+    struct job_cost cost;
     struct job_view v;
-    int status = view_spec(&spec, &v, e);
+    int status = view_spec(&spec, &v, &cost, e);
 
     if (!status)
         status = read_args(line, len, &v.args, e);
     if (!status)
-        status = put_body(out, &spec, &v, e);
+        status = put_body(out, &spec, &v, &cost, e);
     if (!status && view)
         *view = v;
     return status;
@@ -529,6 +591,7 @@ int job_rewrite(struct text *out, const char *line, size_t len, struct job_view 
 {
     struct json_members members;
     struct job_view v = {0};
+    struct job_cost cost;
     size_t begin = out->len;
     int status = job_scan(line, len, &members, &v, e);
 
@@ -538,7 +601,8 @@ int job_rewrite(struct text *out, const char *line, size_t len, struct job_view 
         status = error_set(e, WEIR_EINTERNAL, "out of memory");
     if (status)
         goto out;
-    put_front(out, &v);
+    job_cost_of(&v, &cost);
+    put_front(out, &v, &cost);
     for (size_t i = 0, run = 0; i < members.count; i++) {
         if (is_front(&members.at[i]))
             run = i + 1;

@@ -49,7 +49,8 @@ struct job_view {
     struct span args, meta;           /* their JSON text */
     struct span batch;                /* the same; what counts is the head of the entry */
     struct span traceparent;          /* its text; NULL also when it is no simple string, or empty */
-    int64_t cost;                     /* 0: absent, it is the type's */
+    int64_t cost;                     /* of plain slots; 0: absent, it is the type's */
+    struct span costs;                /* its JSON text, an object, where it names more than plain slots */
     int max_attempts;                 /* JOB_MAX_ATTEMPTS when absent */
     int64_t timeout_us;               /* 0 when absent */
 };
@@ -72,6 +73,10 @@ WEIR_CHECKED int json_check(const char *text, size_t len, struct error *e);
 /* Checks a whole body and looks into it: one object, "type" present, members of the right kind. An absent id
  * is no error. WEIR_EINPUT with what is wrong. */
 WEIR_CHECKED int job_read(const char *body, size_t len, struct job_view *view, struct error *e);
+
+/* Reads what a job says of its cost, where it says something, from a view whose spans are still there. */
+struct job_cost;
+void job_cost_of(const struct job_view *view, struct job_cost *cost);
 
 /* True when a body that was checked has nothing at that path, "key" or "args.business_id", by which it can be
  * told from others, as claims find the keys of lanes. */

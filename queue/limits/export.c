@@ -4,6 +4,7 @@
 
 #include "core/client/pages.h"
 #include "core/script/script.h"
+#include "throttle/cost_words.h"
 
 struct exported {
     json_t *rows;
@@ -34,18 +35,23 @@ int rate_export(struct weir *w, json_t **rows, int64_t *now_us)
     return status;
 }
 
-int rate_fits(struct weir *w, const char *type, int64_t cost, const char *const *limits,
+int rate_fits(struct weir *w, const char *type, const char *cost, const char *const *limits,
               const char *const *rules, size_t count)
 {
+    char text[COST_TEXT_SIZE];
+    struct job_cost said;
     json_t *answer;
     struct args a = {0};
     int status;
 
+    if (cost_read(cost, COST_TAKEN, &said, &w->error) < 0)
+        return w->error.status;
+    cost_write(&said, text);
     if (client_at_home(w, type, strlen(type)) < 0)
         return w->error.status;
     script_begin(&a, "rate_fits", w->prefix, -1);
     args_add(&a, type);
-    args_add_int(&a, cost);
+    args_add(&a, text);
     for (size_t i = 0; i < count; i++) {
         args_add(&a, limits[i]);
         args_add(&a, rules[i]);

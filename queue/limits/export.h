@@ -5,6 +5,6 @@
 
 /* *rows: those of rate_export.lua, of all partitions; the caller's, NULL after a failure. *now_us: Redis's time. */
 WEIR_CHECKED int rate_export(struct weir *w, json_t **rows, int64_t *now_us);
-/* WEIR_EINPUT: why the type could not be held by these limits at that cost. rules[i]: as rule_set_write has them; "": as they are. */
-WEIR_CHECKED int rate_fits(struct weir *w, const char *type, int64_t cost, const char *const *limits,
+/* WEIR_EINPUT: why the type could not be held by these limits at that cost, as people write it. rules[i]: as rule_set_write has them; "": as they are. */
+WEIR_CHECKED int rate_fits(struct weir *w, const char *type, const char *cost, const char *const *limits,
                            const char *const *rules, size_t count);

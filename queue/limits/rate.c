@@ -302,7 +302,7 @@ static int missing_use(struct weir *w, const char *type, bool use, const char *l
 }
 
 static int call_use(struct weir *w, const char *type, bool use, const char *const *limits, size_t count,
-                    int64_t cost)
+                    const struct job_cost *cost)
 {
     json_t *answer;
     struct args a = {0};
@@ -318,9 +318,11 @@ static int call_use(struct weir *w, const char *type, bool use, const char *cons
     return status;
 }
 
-int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost)
+int rate_use(struct weir *w, const char *type, bool use, const char *limits, const char *cost)
 {
     const char *words[RATE_USES_MOST + 1];
+    struct job_cost said;
+    struct error why;
     char *copy = strdup(limits);
     size_t count;
     int status;
@@ -329,32 +331,41 @@ int rate_use(struct weir *w, const char *type, bool use, const char *limits, int
         return error_no_memory(&w->error, "rate");
     count = split(copy, words, RATE_USES_MOST);
     status = check_uses(w, type, words, count);
-    if (status == 0 && cost < 0)
-        status =
-            error_set(&w->error, WEIR_EINPUT, "cost %" PRId64 ": below 1; give the slots a job takes", cost);
-    if (status == 0 && count == 0 && cost == 0)
+    if (status == 0 && cost && cost_read(cost, COST_TAKEN, &said, &why) < 0)
+        status = error_set(&w->error, why.status, "cost: %s", why.text);
+    if (status == 0 && count == 0 && !cost)
         status =
             error_set(&w->error, WEIR_EINPUT, "type %s: no limit is named; weir rate list shows them", type);
     if (status == 0)
         status = client_at_home(w, type, strlen(type));
     if (status == 0)
-        status = call_use(w, type, use, words, count, cost);
+        status = call_use(w, type, use, words, count, cost ? &said : NULL);
     free(copy);
     return status;
 }
 
 int weir_rate_use(struct weir *w, const char *type, const char *limits, int64_t cost)
 {
+    char text[32];
+
     if (GIVEN(w, PASSED(type), PASSED(limits)) < 0)
         return WEIR_EUSAGE;
-    return rate_use(w, type, true, limits, cost);
+    snprintf(text, sizeof text, "%" PRId64, cost);
+    return rate_use(w, type, true, limits, cost ? text : NULL);
+}
+
+int weir_rate_costs(struct weir *w, const char *type, const char *costs)
+{
+    if (GIVEN(w, PASSED(type), PASSED(costs)) < 0)
+        return WEIR_EUSAGE;
+    return rate_use(w, type, true, "", costs);
 }
 
 int weir_rate_unuse(struct weir *w, const char *type, const char *limits)
 {
     if (GIVEN(w, PASSED(type), PASSED(limits)) < 0)
         return WEIR_EUSAGE;
-    return rate_use(w, type, false, limits, 0);
+    return rate_use(w, type, false, limits, NULL);
 }
 
 int rate_weigh(struct weir *w, const char *limit, const char *key, const char *made, int weight)

@@ -32,8 +32,8 @@ WEIR_CHECKED int rate_apply(struct weir *w, struct json_t *answer);
 WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, unsigned how,
                           struct rule_set *kept, char dropped[RULE_PATH_SIZE], int64_t *lost);
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
-/* Lets a type be held by limits, or (use false) no more. cost 0: it stays as it is. */
-WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);
+/* Lets a type be held by limits, or (use false) no more. cost, as people write it; NULL: it stays as it is. */
+WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, const char *cost);
 /* made: the key as gates have it (key_name); key: as the log shows it. */
 WEIR_CHECKED int rate_weigh(struct weir *w, const char *limit, const char *key, const char *made, int weight);
 /* key NULL: the whole limit; else one of its keys, any text. *answer (may be NULL): as type_pause() has it, and "was": was it paused, by somebody or

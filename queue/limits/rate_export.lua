@@ -5,10 +5,10 @@
 -- reply: JSON: {"now": us, "rows": [row, ...], "next": [what, cursor], unless that was all}; a row may come twice
 --        {"kind": "limit", "name":, "rules": as they are stored, "weights": [key, weight, ...], "keys": [key, until in us, reason, ...], "own": keys have rules of their own, "pause": as reasons.pause
 --        has it}
---        {"kind": "type", "name":, "use": [limit, ...], "cost":, "pause":}
+--        {"kind": "type", "name":, "use": [limit, ...], "cost": as cost.lua writes it, "pause":}
 --        {"kind": "queue", "name":, "pause":}
 -- writes: nothing
--- uses: key_pauses key_rules rates reasons rules types
+-- uses: cost key_pauses key_rules rates reasons rules types
 
 local COUNT = '200' -- asked of a scan
 
@@ -35,7 +35,7 @@ end
 function take.types(name, text)
     local t = types.parse(name, text)
     if types.attributes(t) == '' then return nil end
-    return {kind = 'type', name = name, use = t.use, cost = t.cost, pause = reasons.pause('type', name, t.pause)}
+    return {kind = 'type', name = name, use = t.use, cost = cost.text(t.costs or t.cost), pause = reasons.pause('type', name, t.pause)}
 end
 
 local function add_queues(rows)

@@ -73,23 +73,24 @@ void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const 
 }
 
 void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
-                      const char *const *limits, size_t count, int64_t cost)
+                      const char *const *limits, size_t count, const struct job_cost *cost)
 {
-    char what[WHAT_SIZE + RATE_USES_MOST * LIMIT_NAME_SIZE];
+    char what[WHAT_SIZE + RATE_USES_MOST * LIMIT_NAME_SIZE + COST_TEXT_SIZE], text[COST_TEXT_SIZE] = "";
     size_t len;
 
+    if (cost)
+        cost_write(cost, text);
     script_begin(a, "rate_use", prefix, now_us);
     args_add(a, type);
     args_add(a, use ? "use" : "unuse");
-    if (cost)
-        args_add_int(a, cost);
-    else
-        args_add(a, "");
+    args_add(a, text);
     len = (size_t)snprintf(what, sizeof what, "%s %s", use ? "use" : "unuse", type);
     for (size_t i = 0; i < count && len < sizeof what; i++)
         len += (size_t)snprintf(what + len, sizeof what - len, " %s", limits[i]);
-    if (cost && len < sizeof what)
-        snprintf(what + len, sizeof what - len, " --cost %" PRId64, cost);
+    if (cost && len < sizeof what) {
+        cost_print(cost, text);
+        snprintf(what + len, sizeof what - len, " --cost %s", text);
+    }
     args_add(a, what);
     add_by(a);
     for (size_t i = 0; i < count; i++)

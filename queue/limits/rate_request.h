@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/script/args.h"
+#include "throttle/cost_words.h"
 #include "throttle/rule.h"
 
 #define RATE_USES_MOST 16 /* limits of a type: each has a rule, and a type has at most so many */
@@ -35,9 +36,9 @@ enum { RATE_DRY = 1, RATE_DROP_KEYS = 2 };
 /* rules NULL: removes the limit. how: these flags. */
 void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
                       const struct rule_set *rules, unsigned how);
-/* use: by these limits too; else: no longer. At most RATE_USES_MOST. cost 0: as it is. */
+/* use: by these limits too; else: no longer. At most RATE_USES_MOST. cost NULL: as it is. */
 void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
-                      const char *const *limits, size_t count, int64_t cost);
+                      const char *const *limits, size_t count, const struct job_cost *cost);
 /* The weight of a key as gates have it, made by key_name; key: as the log shows it. */
 void rate_weigh_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                         const char *key, const char *made, int64_t weight);

@@ -356,6 +356,8 @@ int schedule_put(struct weir *w, const char *name, const struct schedule *s, con
                  int64_t next_us, bool keep, bool *known)
 {
     struct removal removal = {.name = name};
+    char text_of_cost[COST_TEXT_SIZE];
+    struct job_cost cost;
     struct args a = {0};
     int status = client_at_home(w, s->view.type.at, s->view.type.len);
 
@@ -367,10 +369,9 @@ int schedule_put(struct weir *w, const char *name, const struct schedule *s, con
     args_add_int(&a, next_us);
     args_add_int(&a, keep);
     args_add_bytes(&a, s->view.type.at, s->view.type.len);
-    if (s->view.cost)
-        args_add_int(&a, s->view.cost);
-    else
-        args_add(&a, "");
+    job_cost_of(&s->view, &cost);
+    cost_write(&cost, text_of_cost);
+    args_add(&a, text_of_cost);
     status = ask_known(w, "schedule_add", &a, &removal.known);
     removal.kept_at = w->at;
     if (status == 0 && client_count(w) > 1) /* where its jobs were of another type before */
@@ -424,9 +425,10 @@ static void note_run(struct weir *w, const struct schedule *s, const char *id)
 
 int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_SIZE])
 {
+    struct job_cost cost;
     struct enqueue job = {.queue = {s->queue, strlen(s->queue)},
                           .type = s->view.type,
-                          .cost = s->view.cost,
+                          .cost = &cost,
                           .keep_ms = KEEP_MS,
                           .tag = id,
                           .delay_us = -1,
@@ -434,6 +436,7 @@ int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_S
     char made[17], *body;
     int status;
 
+    job_cost_of(&s->view, &cost);
     job_make_id(made);
     job.id = (struct span){
         id, (size_t)snprintf(id, WEIR_ID_SIZE, "%.*s.%s", (int)s->view.id.len, s->view.id.at, made)};

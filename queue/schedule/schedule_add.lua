@@ -4,11 +4,11 @@
 --       definition   JSON (queue/schedule/schedule.h); no script looks into it
 --       next         its next occurrence, us
 --       keep         1: the occurrence that the one of that name waits for stays the next one, so that none is lost; 0
---       type, cost   of its jobs; cost '': none of their own
+--       type, cost   of its jobs; cost: as cost.lua writes it, or '': none of their own
 -- role: operator
 -- reply: JSON: {"known": was there one?}
 -- full: refused
--- uses: arrival bell check later_records partition
+-- uses: arrival bell check cost later_records partition
 
 local NAME_MOST = 100 -- with the time of an occurrence it is a job's id
 
@@ -19,7 +19,7 @@ local function wrong_arguments(ARGV, next_us)
     if not is_whole(next_us, 1) then return 'next must be a time' end
     if ARGV[5] ~= '0' and ARGV[5] ~= '1' then return 'keep must be 0 or 1' end
     if not is_name(ARGV[6]) then return 'its type is not a valid name' end
-    if ARGV[7] ~= '' and not is_whole(tonumber(ARGV[7]), 1) then return 'its cost must be a whole number' end
+    if ARGV[7] ~= '' and not cost.parse(ARGV[7]) then return 'its cost must be a whole number, or numbers by name' end
 end
 
 local function schedule_add(ARGV)
@@ -31,7 +31,7 @@ local function schedule_add(ARGV)
     wrong = check.wrong_kind('schedules', 'hash') or check.wrong_kind('later', 'zset')
         or ARGV[7] ~= '' and (check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash'))
     if wrong then return check.refuse_key(wrong) end
-    wrong = arrival.never_fits(ARGV[6], tonumber(ARGV[7]))
+    wrong = arrival.never_fits(ARGV[6], cost.parse(ARGV[7]))
     if wrong then return refuse('%s', wrong) end
 
     local record = 's ' .. name .. '\n'

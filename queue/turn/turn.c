@@ -9,6 +9,7 @@
 #include "core/client/reply.h"
 #include "core/script/script.h"
 #include "queue/turn/words.h"
+#include "throttle/cost.h"
 
 bool turn_is_unregistered(const struct error *e)
 {
@@ -64,11 +65,14 @@ bool settle_follows(struct span token, struct span before)
                0;
 }
 
-void settle_cost(struct args *a, struct span token, int64_t cost)
+void settle_cost(struct args *a, struct span token, const struct job_cost *spent)
 {
+    char text[COST_TEXT_SIZE];
+
+    cost_write(spent, text);
     args_add(a, "cost");
     args_add_bytes(a, token.at, token.len);
-    args_add_int(a, cost);
+    args_add(a, text);
     args_add(a, "");
 }
 

@@ -135,8 +135,9 @@ void settle_token(struct args *a, struct span token);
 void settle_run(struct args *a, const char *type, struct span batch, struct span first, size_t n);
 /* True when the token is the next one behind `before`: of the same turn and lane, its index greater by one. */
 bool settle_follows(struct span token, struct span before);
-/* Adds the true cost of a job, whose end follows in this or a later settle. */
-void settle_cost(struct args *a, struct span token, int64_t cost);
+struct job_cost;
+/* Adds the true cost of a job, as far as it is said, whose end follows in this or a later settle. */
+void settle_cost(struct args *a, struct span token, const struct job_cost *spent);
 #define SETTLE_NO_TIME (-1) /* the delay of a throttled job whose handler gave none */
 enum settle_verb {
     SETTLE_RETRY,

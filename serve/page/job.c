@@ -185,6 +185,17 @@ static void put_span_line(struct page *p, const char *name, const json_t *job)
     put_line_end(p);
 }
 
+static void write_cost(struct page *p, const json_t *cost)
+{
+    char text[COST_TEXT_SIZE];
+
+    if (json_integer_value(cost) < 2 && !json_is_object(cost))
+        return;
+    put_line(p, "costs");
+    html(p->h, "%t%s", text_cost(cost, text), json_is_object(cost) ? "" : " slots");
+    put_line_end(p);
+}
+
 static void write_sheet(struct page *p, const json_t *job)
 {
     html(p->h, "<section><h2>Job</h2><dl class=\"sheet\">");
@@ -198,11 +209,7 @@ static void write_sheet(struct page *p, const json_t *job)
     put_line(p, "attempts");
     html(p->h, "%n of %n used", json_int_of(job, "attempts"), json_int_of(job, "max_attempts"));
     put_line_end(p);
-    if (json_int_of(job, "cost") > 1) {
-        put_line(p, "costs");
-        html(p->h, "%n slots", json_int_of(job, "cost"));
-        put_line_end(p);
-    }
+    write_cost(p, json_object_get(job, "cost"));
     put_span_line(p, "waited", job);
     put_span_line(p, "ran", job);
     put_span_line(p, "took", job);

@@ -213,7 +213,7 @@ static void write_holder(struct page *p, const json_t *hold)
 {
     html(p->h, "<tr><th scope=\"row\" class=\"mono\">%t</th>", json_text_of(hold, "token"));
     put_doc_secret(p, "key", hold, "key");
-    put_doc_count(p, "cost", hold, "cost");
+    put_doc_cost(p, "cost", hold, "cost");
     put_doc_time(p, "since", hold, "since");
     put_doc_time(p, "until", hold, "until");
     put_doc_text(p, "who", hold, "who");

@@ -271,6 +271,20 @@ void put_doc_count(struct page *p, const char *label, const json_t *doc, const c
     put_count_cell(p, label, json_int_of(doc, member));
 }
 
+void put_doc_cost(struct page *p, const char *label, const json_t *doc, const char *member)
+{
+    const json_t *cost = json_object_get(doc, member);
+    char text[COST_TEXT_SIZE];
+
+    if (json_is_integer(cost)) {
+        put_count_cell(p, label, json_integer_value(cost));
+        return;
+    }
+    begin_cell(p, label, text_cost(cost, text));
+    html(p->h, "%t", text);
+    end_cell(p);
+}
+
 void put_doc_time(struct page *p, const char *label, const json_t *doc, const char *member)
 {
     put_time_cell(p, label, json_us(json_object_get(doc, member)));

@@ -43,6 +43,7 @@ void put_doc_secret(struct page *p, const char *label, const json_t *doc, const 
 void put_doc_link(struct page *p, const char *label, const char *page, const json_t *doc, const char *member);
 /* To the page of a job in that state, with where it stands, so that it is found there. */
 void put_doc_job(struct page *p, const json_t *doc, const char *state);
+void put_doc_cost(struct page *p, const char *label, const json_t *doc, const char *member);
 void put_doc_count(struct page *p, const char *label, const json_t *doc, const char *member);
 void put_doc_time(struct page *p, const char *label, const json_t *doc, const char *member);
 void put_doc_state(struct page *p, const char *label, const json_t *doc);

@@ -417,7 +417,7 @@ static void ask_changes(void)
     json_t *changes;
 
     (void)!rate_set(w, "mail", "10/s", false, &kept, NULL, NULL);
-    (void)!rate_use(w, "mail", true, "acct", 0);
+    (void)!rate_use(w, "mail", true, "acct", NULL);
     (void)!rate_pause(w, "mail", NULL, &(struct pausing){.for_us = RATE_RESUME}, NULL);
     (void)!rate_remove(w, "mail", true);
     if (rate_log_read(w, true, &changes) == 0)

@@ -17,8 +17,20 @@
 
 #define ASSUMED_RETRY_S 1 /* when Redis may be back */
 
+/* Reads a cost by name, which is kept as cost_write has it. */
+static bool read_costs(const char *text, char costs[COST_TEXT_SIZE])
+{
+    struct job_cost cost;
+    struct error ignored;
+
+    if (cost_read(text, COST_TAKEN, &cost, &ignored) < 0)
+        return false;
+    cost_write(&cost, costs);
+    return true;
+}
+
 int take_make(struct take_question *q, const char *name, size_t name_len, const char *key, int64_t cost,
-              const char **why)
+              const char *costs, const char **why)
 {
     struct error ignored;
 
@@ -30,18 +42,18 @@ int take_make(struct take_question *q, const char *name, size_t name_len, const 
         *why = "not a valid name of a limit; use 1 to 128 of A-Z a-z 0-9 _ . -";
     else if (key && !*key)
         *why = "the key is empty; give one, or none";
-    else if (cost < 0)
+    else if (cost < 0 || (cost && costs) || (costs && !read_costs(costs, q->costs)))
         *why = "wrong cost; give how many slots to take, 1 or more";
     else if (key)
         key_name(key, q->key);
     return *why ? WEIR_EINPUT : 0;
 }
 
-int take_read(struct take_question *q, const char *target, int64_t cost, const char **why)
+int take_read(struct take_question *q, const char *target, int64_t cost, const char *costs, const char **why)
 {
     size_t name_len = strcspn(target, "/");
 
-    return take_make(q, target, name_len, target[name_len] ? target + name_len + 1 : NULL, cost, why);
+    return take_make(q, target, name_len, target[name_len] ? target + name_len + 1 : NULL, cost, costs, why);
 }
 
 int take_rules(const char *text, char stored[RULE_SET_TEXT_SIZE], struct error *e)
@@ -75,11 +87,19 @@ void take_request(struct args *a, const char *prefix, int64_t now_us, const char
     args_add(a, rules);
 }
 
+static void add_cost(struct args *a, const struct take_question *q)
+{
+    if (*q->costs)
+        args_add(a, q->costs);
+    else
+        args_add_int(a, q->cost);
+}
+
 void take_add(struct args *a, const struct take_question *q)
 {
     args_add(a, q->name);
     args_add(a, q->key);
-    args_add_int(a, q->cost);
+    add_cost(a, q);
 }
 
 enum take_field { STATUS, BURST, REMAINING, RETRY_AFTER, RESET_AFTER, FIELDS };
@@ -209,6 +229,8 @@ static void remember(const struct chunk *c, const struct weir_take_item *item, i
 {
     const struct question q = question_of(c, item);
 
+    if (item->costs)
+        return;
     if (!c->w->denials)
         c->w->denials = denials_new();
     if (c->w->denials)
@@ -259,7 +281,7 @@ static bool is_remembered(const struct chunk *c, struct weir_take_item *item)
 {
     const struct question q = question_of(c, item);
 
-    return c->w->denials && !(c->flags & (WEIR_TAKE_PEEK | WEIR_TAKE_ASK)) &&
+    return c->w->denials && !item->costs && !(c->flags & (WEIR_TAKE_PEEK | WEIR_TAKE_ASK)) &&
            denials_find(c->w->denials, &q, clock_mono_us(), &item->take);
 }
 
@@ -272,7 +294,7 @@ static void add_item(struct chunk *c, struct weir_take_item *item)
     if (is_remembered(c, item))
         return;
     item->take = (struct weir_take){0};
-    item->status = take_read(&q, item->target, item->cost, &item->why);
+    item->status = take_read(&q, item->target, item->cost, item->costs, &item->why);
     if (item->status < 0)
         return;
     if (c->count == 0 && !c->failed)
@@ -335,10 +357,9 @@ static int ask_all(struct chunk *c, struct weir_take_item *items, size_t count)
 
 static void begin_item(struct weir_take_item *item)
 {
-    item->why = !item->target ? "the target is NULL; name a limit"
-                : item->reserved[0] || item->reserved[1]
-                    ? "reserved is not NULL; make the whole item zero first"
-                    : NULL;
+    item->why = !item->target       ? "the target is NULL; name a limit"
+                : item->reserved[0] ? "reserved is not NULL; make the whole item zero first"
+                                    : NULL;
     item->status = item->why ? WEIR_EUSAGE : WAITS;
 }
 
@@ -385,19 +406,23 @@ int weir_take_many_sized(struct weir *w, struct weir_take_item *items, size_t si
                                  : take_foreign(w, (char *)items, size, count, rule, flags);
 }
 
-int weir_take_sized(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+static int take_one(struct weir *w, struct weir_take_item item, const char *rule, int flags,
                     struct weir_take *take, size_t size)
 {
-    struct weir_take_item item = {.target = target, .cost = cost};
-    int status;
+    int status = take_many(w, &item, 1, rule, flags);
 
-    if (GIVEN(w, PASSED(target), PASSED(take)) < 0)
-        return WEIR_EUSAGE;
-    status = take_many(w, &item, 1, rule, flags);
     give_struct(take, size, &item.take, sizeof item.take);
     if (status < 0 || item.status == 0)
         return status;
-    return error_set(&w->error, item.status, "take %.100s: %s", target, item.why);
+    return error_set(&w->error, item.status, "take %.100s: %s", item.target, item.why);
+}
+
+int weir_take_sized(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                    struct weir_take *take, size_t size)
+{
+    if (GIVEN(w, PASSED(target), PASSED(take)) < 0)
+        return WEIR_EUSAGE;
+    return take_one(w, (struct weir_take_item){.target = target, .cost = cost}, rule, flags, take, size);
 }
 
 /* ---- In line */
@@ -416,7 +441,7 @@ void take_wait_request(struct args *a, const char *prefix, int64_t now_us, const
     args_add(a, wait->rules);
     args_add(a, wait->q.name);
     args_add(a, wait->q.key);
-    args_add_int(a, wait->q.cost);
+    add_cost(a, &wait->q);
     args_add(a, wait->place);
     args_add(a, wait->tag);
     args_add_int(a, most_us < 0 ? -1 : most_us);
@@ -606,13 +631,13 @@ static int stand_in_line(struct waiter *waiter, int64_t most_us, struct weir_tak
 
 /* Of a waiter that is made but for its question. Allowed: its slot has come. */
 static int wait_in_line(struct weir *w, struct waiter *waiter, const char *target, int64_t cost,
-                        int64_t most_us, struct weir_take *take)
+                        const char *costs, int64_t most_us, struct weir_take *take)
 {
     const char *why;
     int status;
 
     *take = (struct weir_take){0};
-    if (take_read(&waiter->wait.q, target, cost, &why) < 0)
+    if (take_read(&waiter->wait.q, target, cost, costs, &why) < 0)
         return error_set(&w->error, WEIR_EINPUT, "%s %.100s: %s", verb_of(&waiter->wait), target, why);
     random_tag(waiter->wait.tag);
     status = client_at_home(w, waiter->wait.q.name, strlen(waiter->wait.q.name));
@@ -626,8 +651,8 @@ static int wait_in_line(struct weir *w, struct waiter *waiter, const char *targe
     return status;
 }
 
-int take_in_line(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
-                 int64_t most_us, const volatile sig_atomic_t *stopped, struct weir_take *take)
+int take_in_line(struct weir *w, const char *target, const char *rule, int64_t cost, const char *costs,
+                 int flags, int64_t most_us, const volatile sig_atomic_t *stopped, struct weir_take *take)
 {
     struct waiter waiter = {.w = w, .stopped = stopped};
     int status;
@@ -635,7 +660,7 @@ int take_in_line(struct weir *w, const char *target, const char *rule, int64_t c
     *take = (struct weir_take){0};
     if (take_rules(rule, waiter.wait.rules, &w->error) < 0)
         return w->error.status;
-    status = wait_in_line(w, &waiter, target, cost, most_us, take);
+    status = wait_in_line(w, &waiter, target, cost, costs, most_us, take);
     if (is_away(status) && flags & (WEIR_TAKE_OR_ALLOW | WEIR_TAKE_OR_DENY)) {
         take_assume(flags & WEIR_TAKE_OR_ALLOW, take);
         return 0;
@@ -643,31 +668,53 @@ int take_in_line(struct weir *w, const char *target, const char *rule, int64_t c
     return status;
 }
 
-int take_on_lease(struct weir *w, const char *target, int64_t cost, int64_t most_us,
+int take_on_lease(struct weir *w, const char *target, int64_t cost, const char *costs, int64_t most_us,
                   const volatile sig_atomic_t *stopped, struct take_lease *lease, struct weir_take *take)
 {
     struct waiter waiter = {.w = w, .stopped = stopped, .wait = {.ttl_us = lease->ttl_us, .who = lease->who}};
-    int status = wait_in_line(w, &waiter, target, cost, most_us, take);
+    int status = wait_in_line(w, &waiter, target, cost, costs, most_us, take);
 
     lease->asked_us = waiter.asked_boot_us;
     snprintf(lease->token, sizeof lease->token, "%s~%s", waiter.wait.q.name, waiter.wait.tag);
     return status;
 }
 
-int weir_take_wait_sized(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
-                         double most_s, struct weir_take *take, size_t size)
+/* As weir_take_wait. */
+static int take_wait(struct weir *w, const struct weir_take_item *item, const char *rule, int flags,
+                     double most_s, struct weir_take *take, size_t size)
 {
     static const volatile sig_atomic_t never_stopped;
     struct weir_take own;
     int status;
     int64_t most_us = most_s < 0 ? -1 : most_s < LONGEST_S ? us_of(most_s) : -1;
 
-    if (GIVEN(w, PASSED(target), PASSED(take)) < 0)
-        return WEIR_EUSAGE;
     if (flags & WEIR_TAKE_PEEK)
         return error_set(&w->error, WEIR_EUSAGE,
-                         "take %.100s: a peek takes nothing to wait for; leave WEIR_TAKE_PEEK out", target);
-    status = take_in_line(w, target, rule, cost, flags, most_us, &never_stopped, &own);
+                         "take %.100s: a peek takes nothing to wait for; leave WEIR_TAKE_PEEK out",
+                         item->target);
+    status =
+        take_in_line(w, item->target, rule, item->cost, item->costs, flags, most_us, &never_stopped, &own);
     give_struct(take, size, &own, sizeof own);
     return status;
+}
+
+int weir_take_wait_sized(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                         double most_s, struct weir_take *take, size_t size)
+{
+    const struct weir_take_item item = {.target = target, .cost = cost};
+
+    if (GIVEN(w, PASSED(target), PASSED(take)) < 0)
+        return WEIR_EUSAGE;
+    return take_wait(w, &item, rule, flags, most_s, take, size);
+}
+
+int weir_take_costs_sized(struct weir *w, const char *target, const char *rule, const char *costs, int flags,
+                          double most_s, struct weir_take *take, size_t size)
+{
+    const struct weir_take_item item = {.target = target, .costs = costs};
+
+    if (GIVEN(w, PASSED(target), PASSED(costs), PASSED(take)) < 0)
+        return WEIR_EUSAGE;
+    return most_s == 0 ? take_one(w, item, rule, flags, take, size)
+                       : take_wait(w, &item, rule, flags, most_s, take, size);
 }

@@ -7,6 +7,7 @@
 
 #include "core/client/client.h"
 #include "core/script/args.h"
+#include "throttle/cost_words.h"
 #include "throttle/key.h"
 #include "throttle/limit.h"
 
@@ -18,14 +19,16 @@ struct take_question {
     char name[LIMIT_NAME_SIZE];
     char key[KEY_NAMED_SIZE]; /* of key_name(); "": none */
     int64_t cost;
+    char costs[COST_TEXT_SIZE]; /* by name, as cost_write has it, instead; "": none */
 };
 
 /* Makes a question of a limit's name, a key (NULL: none; one that is not a valid name stands for its hash) and a cost
- * (0: 1). WEIR_EINPUT, and *why is a static text. */
+ * (0: 1), or one by name as people write it (NULL: none). WEIR_EINPUT, and *why is a static text. */
 WEIR_CHECKED int take_make(struct take_question *q, const char *name, size_t name_len, const char *key,
-                           int64_t cost, const char **why);
+                           int64_t cost, const char *costs, const char **why);
 /* Reads a question of NAME or NAME/KEY. */
-WEIR_CHECKED int take_read(struct take_question *q, const char *target, int64_t cost, const char **why);
+WEIR_CHECKED int take_read(struct take_question *q, const char *target, int64_t cost, const char *costs,
+                           const char **why);
 /* Turns the rules that a person wrote, joined by blanks, into the stored form; NULL: "", the limit's own. WEIR_EINPUT. */
 WEIR_CHECKED int take_rules(const char *text, char stored[RULE_SET_TEXT_SIZE], struct error *e);
 
@@ -62,8 +65,9 @@ WEIR_CHECKED int take_wait_reply(const struct redisReply *r, struct take_wait *w
 
 /* weir_take for a caller who waits up to most_us (< 0: as long as it takes) in line with others who do, until
  * *stopped. Allowed: its slot has come. */
-WEIR_CHECKED int take_in_line(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
-                              int64_t most_us, const volatile sig_atomic_t *stopped, struct weir_take *take);
+WEIR_CHECKED int take_in_line(struct weir *w, const char *target, const char *rule, int64_t cost,
+                              const char *costs, int flags, int64_t most_us,
+                              const volatile sig_atomic_t *stopped, struct weir_take *take);
 
 /* Slots that are held for ttl_us, and by whom. */
 struct take_lease {
@@ -73,9 +77,9 @@ struct take_lease {
     int64_t asked_us; /* CLOCK_BOOTTIME before it was granted: it lasts so long from then at least */
 };
 /* The same for slots on lease, of concurrency too, and most_us 0: now or not at all. Allowed: they are held from now. */
-WEIR_CHECKED int take_on_lease(struct weir *w, const char *target, int64_t cost, int64_t most_us,
-                               const volatile sig_atomic_t *stopped, struct take_lease *lease,
-                               struct weir_take *take);
+WEIR_CHECKED int take_on_lease(struct weir *w, const char *target, int64_t cost, const char *costs,
+                               int64_t most_us, const volatile sig_atomic_t *stopped,
+                               struct take_lease *lease, struct weir_take *take);
 
 /* Redis is away: what a caller who would rather have that than an error is answered. */
 void take_assume(bool allowed, struct weir_take *out);

@@ -248,7 +248,7 @@ static bool makes_room(const struct task *task)
         task->key.at + task->key.len < task->token.at + task->token.len; /* gates are named behind its key */
 
     return counted || (task->slot_us && !was_called(task)) ||
-           (task_settles_up(task) && task->spent < task->cost);
+           (task_settles_up(task) && (task->spent_of || task->spent < task->cost));
 }
 
 void settling_free(struct partition *p)
@@ -388,7 +388,7 @@ static void write_settle(struct partition *p, struct args *a, struct task *first
     settle_request(a, p->prefix, -1, p->session.id);
     for (task = first; task != end; task = task->next)
         if (task_settles_up(task))
-            settle_cost(a, task->token, task->spent);
+            task_settle_cost(task, a);
     for (task = first; task != end; task = task->next)
         if (is_plain(task) && !task->written)
             settle_done_like(a, task, end);

@@ -7,7 +7,8 @@
  *    65             dead
  *    anything else  retry; a signal too, but for TERM where the worker is told to stop at the same time
  *
- * Where the type is kept, WEIR_REPORT names an empty file: the JSON that the command has written there when it is done is the job's result.
+ * WEIR_REPORT names an empty file where the type is kept or limits hold the job. {"spent":COST}, which the command has written there, is what the
+ * job cost in truth; with "result" beside it that is the job's result, as any other JSON is, when it is done.
  *
  * The last lines of standard error are the reason. The command has ended when its process has: a grandchild
  * that keeps a pipe open is not waited for. */
@@ -29,6 +30,7 @@
 #include "core/duration.h"
 #include "core/log/log.h"
 #include "core/spawn.h"
+#include "queue/job/json.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"
 
@@ -93,7 +95,7 @@ static void open_report(struct command *c)
     int fd;
 
     c->report[0] = '\0';
-    if (c->task->handler->keep_us == 0)
+    if (c->task->handler->keep_us == 0 && c->task->slot_us == 0)
         return;
     snprintf(c->report, sizeof c->report, "%s/weir-report-XXXXXX", folder && *folder ? folder : "/tmp");
     if ((fd = mkostemp(c->report, O_CLOEXEC)) >= 0) {
@@ -110,6 +112,38 @@ static void close_report(const struct command *c)
         unlink(c->report);
 }
 
+/* Finds what the job cost in an object that says that, and its result; at NULL: it is none of these objects, and all of it is the result. */
+static struct span find_spent(struct span report, struct span *result)
+{
+    struct json_members m = {.at = m.few, .capacity = JSON_MEMBERS_FEW};
+    struct span spent = {NULL, 0};
+    struct json j;
+    const char *at;
+
+    json_begin(&j, report.at, report.len);
+    at = json_space(&j, report.at);
+    if (at != j.end && *at == '{' && (at = json_members(&j, at, &m)) && json_end(&j, at)) {
+        spent = json_member(&m, "spent");
+        *result = json_member(&m, "result");
+        if (m.count != (spent.at != NULL) + (size_t)(result->at != NULL))
+            spent.at = NULL;
+    }
+    json_members_free(&m);
+    return spent;
+}
+
+static void hear_report(struct task *task, struct span report)
+{
+    struct span result = report, spent = find_spent(report, &result);
+
+    if (spent.at)
+        task_spent_json(task, spent);
+    else
+        result = report;
+    if (result.at && task->end == END_DONE && task->handler->keep_us > 0)
+        task_result(task, result);
+}
+
 static void read_report(struct command *c)
 {
     char *text = malloc(RESULT_MOST + 1);
@@ -120,7 +154,7 @@ static void read_report(struct command *c)
     while (text && fd >= 0 && len <= RESULT_MOST && (n = read(fd, text + len, RESULT_MOST + 1 - len)) > 0)
         len += (size_t)n;
     if (len > 0)
-        task_result(c->task, (struct span){text, len});
+        hear_report(c->task, (struct span){text, len});
     if (fd >= 0)
         close(fd);
     free(text);
@@ -314,7 +348,7 @@ static void run(struct task *task)
     begin_writing(&c);
     converse(&c);
     end(&c, await_end(&c));
-    if (c.report[0] && task->end == END_DONE)
+    if (c.report[0])
         read_report(&c);
     close_report(&c);
 }

@@ -5,7 +5,8 @@
  *   any other 4xx     dead, but for 408 and 425, which ask for another try
  *   all else          retry: 5xx, a redirect (none is followed), no connection, no answer in time
  *
- * An answer of 2xx with the header "Weir-Result: true" has the job's result as its body.
+ * An answer of 2xx with the header "Weir-Result: true" has the job's result as its body. "Weir-Spent: 3,tokens=1210" says what the job cost in
+ * truth.
  *
  * A status that was read counts, whatever becomes of the body: it may end early, or be slow.
  *
@@ -27,6 +28,7 @@
 #include "core/clock.h"
 #include "core/decimal.h"
 #include "core/spawn.h"
+#include "throttle/cost.h"
 #include "worker/way/curl_loop.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"
@@ -43,7 +45,8 @@ struct request {
     struct task *task;
     CURL *easy; /* NULL: it has ended */
     struct curl_slist *headers;
-    char error[CURL_ERROR_SIZE], head[HEAD_MOST], retry_after[64], date[64], leaves[64];
+    char error[CURL_ERROR_SIZE], head[HEAD_MOST], retry_after[64], date[64], leaves[64],
+        spent[COST_TEXT_SIZE];
     struct tail tail;       /* of the answer's body, behind its head */
     char *body;             /* all of it, where that is the result */
     char front[FRONT_SIZE]; /* the body of the request is this, and job_rest */
@@ -158,6 +161,8 @@ static void answered(struct request *r, long status, bool whole)
                  location);
     else
         append_body(r, reason, (size_t)snprintf(reason, sizeof reason, "HTTP %ld", status));
+    if (r->spent[0])
+        task_spent_text(r->task, r->spent);
     if (is_done(status))
         take_result(r, whole);
     if (is_done(status))
@@ -256,7 +261,7 @@ static size_t on_body(const char *bytes, size_t size, size_t n, void *arg)
 }
 
 /* Copies the value of a header line if the header has that name. */
-static void keep_header(const char *line, size_t len, const char *name, char value[64])
+static void keep_header(const char *line, size_t len, const char *name, char *value, size_t size)
 {
     size_t name_len = strlen(name);
 
@@ -268,7 +273,7 @@ static void keep_header(const char *line, size_t len, const char *name, char val
         line++;
     while (len > 0 && isspace((unsigned char)line[len - 1]))
         len--;
-    snprintf(value, 64, "%.*s", (int)len, line);
+    snprintf(value, size, "%.*s", (int)len, line);
 }
 
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
@@ -276,10 +281,11 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     struct request *r = arg;
 
     if (n > 5 && strncmp(line, "HTTP/", 5) == 0) /* the next one, after a "100 Continue" */
-        r->retry_after[0] = r->date[0] = r->leaves[0] = '\0';
-    keep_header(line, n, "Retry-After:", r->retry_after);
-    keep_header(line, n, "Date:", r->date);
-    keep_header(line, n, "Weir-Result:", r->leaves);
+        r->retry_after[0] = r->date[0] = r->leaves[0] = r->spent[0] = '\0';
+    keep_header(line, n, "Retry-After:", r->retry_after, sizeof r->retry_after);
+    keep_header(line, n, "Date:", r->date, sizeof r->date);
+    keep_header(line, n, "Weir-Result:", r->leaves, sizeof r->leaves);
+    keep_header(line, n, "Weir-Spent:", r->spent, sizeof r->spent);
     if (r->status < 200 && n > 0 && (*line == '\r' || *line == '\n'))
         await_body(r);
     return size * n;

@@ -2,7 +2,7 @@
  *
  *   {"attempt":1,"id":"...", ...}     the job as it is, blanks for its newlines. "attempt" is put in front
  *                                     unless the job has a member of that name
- *   {"id":"...","status":"done|retry|dead|throttled","after":s,"reason":"...","cost":n,"result":any}     in any order; an id
+ *   {"id":"...","status":"done|retry|dead|throttled","after":s,"reason":"...","spent":{...},"result":any}     in any order; an id
  *                                     that is a number is that of the one job whose id reads as that number
  *
  * Children are started when jobs need them, at most as many as the executors can fill. A job goes to an idle

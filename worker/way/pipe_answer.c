@@ -89,7 +89,7 @@ bool pipe_answer_end(const struct pipe_answer *answer, enum task_end *end)
     return false;
 }
 
-enum { AFTER, COST, REASON, RESULT };
+enum { AFTER, COST, SPENT, REASON, RESULT };
 
 static bool is_any(struct span value)
 {
@@ -103,6 +103,7 @@ static const struct {
 } optional[] = {
     [AFTER] = {"after", is_time, "a number of seconds, 0 or more"},
     [COST] = {"cost", is_cost, "a whole number from 0 to 1000000000"},
+    [SPENT] = {"spent", is_any, "a cost"},
     [REASON] = {"reason", is_text, "a string"},
     [RESULT] = {"result", is_any, "JSON"},
 };
@@ -131,6 +132,8 @@ void pipe_answer_take(const struct pipe_answer *answer, struct task *task, enum 
         *after_s = read_number(value);
     if (find_optional(task, answer, COST, &value))
         task->spent = (int64_t)read_number(value);
+    if (find_optional(task, answer, SPENT, &value))
+        task_spent_json(task, value);
     if (find_optional(task, answer, REASON, &value) && (*reason = malloc(value.len)))
         json_text(value, *reason, value.len);
     if (end == END_DONE && find_optional(task, answer, RESULT, &value))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/decimal.h"
+#include "queue/job/job_cost.h"
 #include "queue/job/json.h"
 #include "worker/way/way.h"
 
@@ -91,6 +92,7 @@ void task_free(struct task *task)
         task->handler->runner->way->release(task);
     free(task->reason);
     free(task->result);
+    free(task->spent_of);
     atomic_fetch_sub(&task->handler->tasks, 1);
     free(task);
 }
@@ -180,9 +182,84 @@ int task_result(struct task *task, struct span json)
     return 0;
 }
 
+static int wrong_spent(const struct task *task, const struct error *e)
+{
+    task_log(LOG_LEVEL_WARN, task, "wrong true cost: %s; it counts as left out", e->text);
+    return e->status;
+}
+
+/* Puts one number of a name in place of what was said of it before. */
+static bool say_again(struct job_cost *cost, const char *name, size_t len, int64_t slots)
+{
+    int64_t *before = cost_slots(cost, name, len);
+
+    if (before)
+        *before = slots;
+    return before || cost_say(cost, name, len, slots);
+}
+
+int task_spent(struct task *task, const char *name, size_t len, int64_t slots)
+{
+    struct error e;
+
+    slots = slots < 0 ? 0 : slots > COST_MAX ? COST_MAX : slots;
+    if (len == strlen("plain") && memcmp(name, "plain", len) == 0) {
+        task->spent = slots;
+        return 0;
+    }
+    if (!task->spent_of && (task->spent_of = malloc(sizeof *task->spent_of)))
+        *task->spent_of = cost_of(COST_UNSAID);
+    if (task->spent_of && say_again(task->spent_of, name, len, slots))
+        return 0;
+    error_set(&e, task->spent_of ? WEIR_EINPUT : WEIR_EINTERNAL, "%.*s: %s", len < 40 ? (int)len : 40, name,
+              !task->spent_of           ? "out of memory"
+              : cost_is_name(name, len) ? "one name too many"
+                                        : "no name; use 1 to 32 of a-z 0-9 _, a letter first");
+    return wrong_spent(task, &e);
+}
+
+static int take_spent(struct task *task, const struct job_cost *cost)
+{
+    int status = cost->plain == COST_UNSAID ? 0 : task_spent(task, "plain", strlen("plain"), cost->plain);
+
+    for (int i = 0; status == 0 && i < cost->count; i++)
+        status = task_spent(task, cost->named[i].name, strlen(cost->named[i].name), cost->named[i].slots);
+    return status;
+}
+
+int task_spent_text(struct task *task, const char *text)
+{
+    struct job_cost cost;
+    struct error e;
+
+    return cost_read(text, COST_TRUE, &cost, &e) < 0 ? wrong_spent(task, &e) : take_spent(task, &cost);
+}
+
+int task_spent_json(struct task *task, struct span json)
+{
+    struct job_cost cost;
+    struct error e;
+
+    return cost_read_json(json, COST_TRUE, &cost, &e) < 0 ? wrong_spent(task, &e) : take_spent(task, &cost);
+}
+
+void task_true_cost(const struct task *task, struct job_cost *spent)
+{
+    *spent = task->spent_of ? *task->spent_of : cost_of(COST_UNSAID);
+    spent->plain = task->spent < 0 ? COST_UNSAID : task->spent;
+}
+
+void task_settle_cost(const struct task *task, struct args *a)
+{
+    struct job_cost spent;
+
+    task_true_cost(task, &spent);
+    settle_cost(a, task->token, &spent);
+}
+
 bool task_settles_up(const struct task *task)
 {
-    return task->spent >= 0 && task->spent != task->cost && task->slot_us != 0;
+    return task->slot_us != 0 && (task->spent_of || (task->spent >= 0 && task->spent != task->cost));
 }
 
 void task_list_insert(struct task_list *list, struct task *before, struct task *task)

@@ -64,10 +64,11 @@ struct task {
     bool ended, stray;        /* see pool.h; under its lock */
 
     enum task_end end;
-    double after_s; /* < 0: the usual */
-    char *reason;   /* owned; NULL: none */
-    char *result;   /* that its handler left, one line of JSON; owned; NULL: none */
-    int64_t spent;  /* the true cost that the handler reported; -1: none */
+    double after_s;            /* < 0: the usual */
+    char *reason;              /* owned; NULL: none */
+    char *result;              /* that its handler left, one line of JSON; owned; NULL: none */
+    int64_t spent;             /* the true cost that the handler reported, of plain slots; -1: none */
+    struct job_cost *spent_of; /* and by name; owned; NULL: none */
     int64_t finished_us;
     enum record_cause cause; /* what let it start */
     bool counted;            /* its start is counted; written by the loop */
@@ -95,7 +96,18 @@ int task_result(struct task *task, struct span json);
 /* Writes a line to the log about a job, with its id (once its body was read), type and attempt. */
 void task_log(enum log_level level, const struct task *task, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
-/* True when its handler reported another cost than the gates gave it. */
+/* Takes what the handler says that the job cost in truth of that name, "plain" too; said again it counts instead. WEIR_EINPUT: it is no name, or one
+ * too many; it counts as left out, which is logged. */
+int task_spent(struct task *task, const char *name, size_t len, int64_t slots);
+/* The same of a cost as people write it, or as JSON. */
+int task_spent_text(struct task *task, const char *text);
+int task_spent_json(struct task *task, struct span json);
+/* Returns the true cost, as far as it was reported. */
+struct job_cost;
+void task_true_cost(const struct task *task, struct job_cost *spent);
+/* Adds it to a settle. */
+void task_settle_cost(const struct task *task, struct args *a);
+/* True when its handler reported another cost than the gates gave it, as far as is known here. */
 bool task_settles_up(const struct task *task);
 
 /* A task list is first in, first out; all zero: empty. */

@@ -17,6 +17,7 @@
 #include "core/log/log.h"
 #include "core/log/quiet.h"
 #include "core/log/sink.h"
+#include "queue/job/job_cost.h"
 #include "throttle/verify/verify.h"
 #include "worker/way/handler.h"
 
@@ -204,14 +205,16 @@ void trace_start(struct trace *t, const struct task *task)
 void trace_end(struct trace *t, const struct task *task)
 {
     const struct job_view *view = &task->view;
+    struct job_cost cost;
     int64_t end_us = clock_wall_us();
+    char spent[COST_JSON_SIZE];
 
+    task_true_cost(task, &cost);
+    cost_write_json(&cost, spent);
     if (task_settles_up(task))
-        add_line(t,
-                 "{\"spent\":%" PRId64 ",\"slot\":%" PRId64
-                 ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"by\":\"%s\"}\n",
-                 task->spent, task->slot_us, (int)view->type.len, view->type.at, (int)view->id.len,
-                 view->id.at, t->by);
+        add_line(t, "{\"spent\":%s,\"slot\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"by\":\"%s\"}\n",
+                 spent, task->slot_us, (int)view->type.len, view->type.at, (int)view->id.len, view->id.at,
+                 t->by);
     if (task_settles_up(task) || strstr(task->limits, "concurrency:"))
         add_line(t, "{\"end\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"by\":\"%s\"}\n", end_us,
                  (int)view->type.len, view->type.at, (int)view->id.len, view->id.at, t->by);

@@ -245,5 +245,10 @@ int weir_job_result(struct weir_job *job, const char *json)
 void weir_job_spent(struct weir_job *job, int64_t cost)
 {
     if (job)
-        job->task->spent = cost < 0 ? 0 : cost > JOB_COST_MOST ? JOB_COST_MOST : cost;
+        task_spent(job->task, "plain", strlen("plain"), cost);
+}
+
+int weir_job_spent_of(struct weir_job *job, const char *name, int64_t slots)
+{
+    return job && name ? task_spent(job->task, name, strlen(name), slots) : WEIR_EUSAGE;
 }
