@@ -200,6 +200,9 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(seconds(float64(t.UnixMicro()) / 1e6)), nil
 }
 
+// Costs are slots by name, {"tokens": 900}, for rules with of=tokens; "plain" are those of other rules.
+type Costs map[string]int
+
 // A Job is one to be enqueued. What is left zero is not said: the bounds and defaults of each are in doc/jobs.md of Weir.
 type Job struct {
 	Type             string
@@ -208,6 +211,7 @@ type Job struct {
 	Queue            string
 	Key              string
 	Cost             int
+	Costs            Costs // by name, instead of Cost
 	Delay            time.Duration
 	At               time.Time
 	Unique           string        // while a job holds this key no other with it comes in
@@ -240,7 +244,7 @@ type jobDocument struct {
 	ID          string          `json:"id,omitempty"`
 	Type        string          `json:"type"`
 	Key         string          `json:"key,omitempty"`
-	Cost        int             `json:"cost,omitempty"`
+	Cost        any             `json:"cost,omitempty"`
 	Args        json.RawMessage `json:"args,omitempty"`
 	MaxAttempts int             `json:"max_attempts,omitempty"`
 	Timeout     json.Number     `json:"timeout,omitempty"`
@@ -251,7 +255,12 @@ type jobDocument struct {
 func (j Job) document() (*jobDocument, error) {
 	d := &jobDocument{
 		Remember: span(j.Remember), Queue: j.Queue, In: span(j.Delay), Unique: j.Unique, Batch: j.Batch, ID: j.ID, Type: j.Type, Key: j.Key,
-		Cost: j.Cost, MaxAttempts: j.MaxAttempts, Timeout: span(j.Timeout), Traceparent: j.Traceparent,
+		MaxAttempts: j.MaxAttempts, Timeout: span(j.Timeout), Traceparent: j.Traceparent,
+	}
+	if j.Costs != nil {
+		d.Cost = j.Costs
+	} else if j.Cost != 0 {
+		d.Cost = j.Cost
 	}
 	if !j.At.IsZero() {
 		d.At = seconds(float64(j.At.UnixMicro()) / 1e6)

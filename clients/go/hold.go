@@ -21,7 +21,7 @@ type Held struct {
 	ctx     context.Context
 	lose    context.CancelFunc
 	over    chan struct{}
-	spent   *int
+	spent   any
 	closed  bool
 	renewed holdKeeper // nil: not in the test mode
 }
@@ -33,7 +33,7 @@ type holdKeeper interface {
 
 type heldDocument struct {
 	Token string `json:"token"`
-	Spent *int   `json:"spent,omitempty"`
+	Spent any    `json:"spent,omitempty"`
 }
 
 // Hold holds slots, of concurrency too, until Close, or returns a *DeniedError. They are renewed meanwhile; if this program dies they come
@@ -68,7 +68,10 @@ func (c *Client) Hold(ctx context.Context, limit string, options ...TakeOption) 
 func (h *Held) Context() context.Context { return h.ctx }
 
 // Spent says what it has cost in truth; the rates take the difference, or give it back.
-func (h *Held) Spent(cost int) { h.spent = &cost }
+func (h *Held) Spent(cost int) { h.spent = cost }
+
+// SpentCosts says it by name.
+func (h *Held) SpentCosts(costs Costs) { h.spent = costs }
 
 // renew counts by the wall clock, which goes on while the machine sleeps.
 func (h *Held) renew(since time.Time) {

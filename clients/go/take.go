@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -24,7 +25,7 @@ type takeOptions struct {
 type takeDocument struct {
 	Limit string      `json:"limit"`
 	Key   *string     `json:"key,omitempty"`
-	Cost  *int        `json:"cost,omitempty"`
+	Cost  any         `json:"cost,omitempty"`
 	Wait  json.Number `json:"wait,omitempty"`
 	Place string      `json:"place,omitempty"`
 	Leave bool        `json:"leave,omitempty"`
@@ -37,7 +38,10 @@ type takeDocument struct {
 func Key(key string) TakeOption { return func(o *takeOptions) { o.document.Key = &key } }
 
 // Cost takes so many slots.
-func Cost(cost int) TakeOption { return func(o *takeOptions) { o.document.Cost = &cost } }
+func Cost(cost int) TakeOption { return func(o *takeOptions) { o.document.Cost = cost } }
+
+// CostsOf takes so many slots by name.
+func CostsOf(costs Costs) TakeOption { return func(o *takeOptions) { o.document.Cost = costs } }
 
 // Wait stands in line with others who wait, at most so long.
 func Wait(most time.Duration) TakeOption { return func(o *takeOptions) { o.wait = most } }
@@ -175,16 +179,16 @@ func (c *Client) leave(verb string, document takeDocument) {
 type question struct {
 	limit, key string
 	keyed      bool
-	cost       int
+	cost       string
 }
 
 func questionOf(d takeDocument) question {
-	q := question{limit: d.Limit, cost: 1}
+	q := question{limit: d.Limit, cost: "1"}
 	if d.Key != nil {
 		q.key, q.keyed = *d.Key, true
 	}
 	if d.Cost != nil {
-		q.cost = *d.Cost
+		q.cost = fmt.Sprint(d.Cost)
 	}
 	return q
 }

@@ -325,20 +325,24 @@ func TestAnswers(t *testing.T) {
 		if args == "spent" {
 			job.Spent(0)
 		}
+		if args == "costs" {
+			job.SpentCosts(weir.Costs{"tokens": job.Costs["tokens"] + job.Cost})
+		}
 		return ends
 	})
 	for _, one := range []struct {
 		args, answer string
 		ends         error
 	}{
-		{"", `"done"`, nil}, {"spent", `"done","cost":0`, nil}, {"", `"retry","after":2,"reason":"why"`, weir.Retry(2*time.Second, "why")},
+		{"", `"done"`, nil}, {"spent", `"done","cost":0`, nil}, {"costs", `"done","spent":{"tokens":12}`, nil},
+		{"", `"retry","after":2,"reason":"why"`, weir.Retry(2*time.Second, "why")},
 		{"", `"retry","after":0,"reason":"why"`, weir.Retry(0, "why")}, {"", `"throttled","after":0.3`, weir.Throttled(300 * time.Millisecond)},
 		{"", `"throttled"`, weir.Throttled(0)}, {"", `"dead","reason":"no"`, fmt.Errorf("x: %w", weir.Dead("no"))},
 		{"", `"retry","reason":"plain"`, errors.New("plain")}, {"panic", `"retry","reason":"panic: told so"`, nil},
 		{"", `"retry","after":4,"reason":"l: denied; again in 4s"`, &weir.DeniedError{Limit: "l", RetryAfter: 4 * time.Second}},
 	} {
 		ends = one.ends
-		answer, err := w.RunOne(ctx, []byte(`{"id":"j","type":"t","args":"`+one.args+`"}`))
+		answer, err := w.RunOne(ctx, []byte(`{"id":"j","type":"t","cost":{"plain":3,"tokens":9},"args":"`+one.args+`"}`))
 		text, _ := json.Marshal(answer)
 		equal(t, fmt.Sprintf("%s %v", text, err), `{"id":"j","status":`+one.answer+`} <nil>`)
 	}

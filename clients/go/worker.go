@@ -26,7 +26,8 @@ type JobRun struct {
 	Type        string          `json:"type"`
 	Args        json.RawMessage `json:"args"` // nil: it has none
 	Key         string          `json:"key"`
-	Cost        int             `json:"cost"`
+	Cost        int             `json:"-"`
+	Costs       Costs           `json:"-"`           // by name, where it says more than Cost
 	Attempt     int             `json:"attempt"`     // 1 at the first
 	EnqueuedAt  Time            `json:"enqueued_at"` // zero: another Redis client pushed it
 	Traceparent string          `json:"traceparent"`
@@ -34,6 +35,7 @@ type JobRun struct {
 	Document    json.RawMessage `json:"-"` // all of it
 
 	spent  *int
+	costs  Costs
 	result json.RawMessage
 }
 
@@ -47,6 +49,9 @@ func (j *JobRun) Decode(value any) error {
 
 // Spent tells the true cost, where it was not known before: the limits take, or give back, the difference.
 func (j *JobRun) Spent(cost int) { j.spent = &cost }
+
+// SpentCosts tells it by name, {"tokens": 1210}.
+func (j *JobRun) SpentCosts(costs Costs) { j.costs = costs }
 
 // Result leaves what came of the job, any JSON of at most 64 KiB: kept with it where its type is (weir worker --keep), when it is done. The
 // last call counts. An *InvalidError: it is no JSON, or larger, and is left out.
@@ -89,6 +94,7 @@ type Answer struct {
 	After  json.Number     `json:"after,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 	Cost   *int            `json:"cost,omitempty"`
+	Spent  Costs           `json:"spent,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
@@ -98,7 +104,19 @@ func (w *Worker) RunOne(ctx context.Context, line []byte) (Answer, error) {
 	if err := json.Unmarshal(line, job); err != nil {
 		return Answer{}, fmt.Errorf("a line that is no job: %w", err)
 	}
+	job.readCost(line)
 	return answerTo(job, w.try(ctx, job)), nil
+}
+
+// readCost reads a number, or an object of numbers by name.
+func (j *JobRun) readCost(line []byte) {
+	var said struct {
+		Cost json.RawMessage `json:"cost"`
+	}
+	if json.Unmarshal(line, &said) == nil && len(said.Cost) > 0 && json.Unmarshal(said.Cost, &j.Cost) != nil {
+		_ = json.Unmarshal(said.Cost, &j.Costs)
+		j.Cost = j.Costs["plain"]
+	}
 }
 
 func (w *Worker) try(ctx context.Context, job *JobRun) (err error) {
@@ -116,7 +134,7 @@ func (w *Worker) try(ctx context.Context, job *JobRun) (err error) {
 }
 
 func answerTo(job *JobRun, err error) Answer {
-	answer := Answer{ID: job.ID, Status: "done", Cost: job.spent}
+	answer := Answer{ID: job.ID, Status: "done", Cost: job.spent, Spent: job.costs}
 	var end *outcome
 	var denied *DeniedError
 	switch {

@@ -55,6 +55,27 @@ func (d document) number(name string, other float64) float64 {
 	return other
 }
 
+// cost returns a member that was checked to be one; else what nobody says.
+func (d document) cost(name string) costs {
+	value, has := d.get(name)
+	if !has {
+		return nil
+	}
+	var said costs
+	if json.Unmarshal(value, &said) != nil {
+		said = costs{"plain": int64(d.number(name, 1))}
+	}
+	return said
+}
+
+// word is the cost of a question, as places of a line have it.
+func (d document) word() string {
+	if !d.has("cost") {
+		return "1"
+	}
+	return d.cost("cost").word()
+}
+
 func invalid(name, why string, more ...any) error {
 	return &weir.InvalidError{Why: fmt.Sprintf(why, more...), Member: name}
 }
@@ -188,6 +209,30 @@ func whole(low, high int64) kind {
 	}, fmt.Sprintf("a whole number from %d to %d", low, high)}
 }
 
+// aCostFrom is a number, or an object of numbers by name; least: of plain slots.
+func aCostFrom(least int64) kind {
+	plain, named := whole(least, 1e9), whole(0, 1e9)
+	fits := func(value []byte) bool {
+		d, err := readObject(string(value))
+		others := 0
+		for _, one := range d {
+			if one.name == "plain" && plain.fits(one.value) {
+				continue
+			}
+			if others++; one.name == "plain" || one.name == "jobs" || !costName.MatchString(one.name) || !named.fits(one.value) {
+				return false
+			}
+		}
+		return err == nil && len(d) > 0 && others <= 8
+	}
+	return kind{func(value []byte) bool {
+		if value[0] == '{' {
+			return fits(value)
+		}
+		return plain.fits(value)
+	}, plain.mustBe + `, or by up to 8 names, {"tokens": 900}`}
+}
+
 func number(mustBe string, low, high float64) kind {
 	return kind{func(value []byte) bool {
 		number, err := strconv.ParseFloat(string(value), 64)
@@ -215,12 +260,13 @@ func with(members map[string]kind, more map[string]kind) map[string]kind {
 }
 
 var (
+	costName    = regexp.MustCompile("^[a-z][a-z0-9_]{0,31}$")
 	traceparent = regexp.MustCompile("^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")
 
 	aName  = matching("a string of 1 to 128 of A-Z a-z 0-9 _ . -", "[A-Za-z0-9_.-]{1,128}")
 	anyOne = kind{func([]byte) bool { return true }, "any value"}
 	isTrue = kind{func(value []byte) bool { return string(value) == "true" }, "true"}
-	aCost  = whole(1, 1e9)
+	aCost  = aCostFrom(1)
 	aSpan  = number("", 0.001, tenYears)
 
 	jobMembers = map[string]kind{
@@ -246,7 +292,7 @@ var (
 		"limit": aName, "cost": aCost, "key": text("a string of 1 to 1024 bytes", func(s string) bool { return len(s) >= 1 && len(s) <= 1024 }),
 	}
 	takeMembers = with(rateMembers, map[string]kind{
-		"wait": number("a number of seconds from 0 to 86400", 0, 86400), "leave": isTrue, "place": matching("as it was answered", `[0-9]+\.[0-9]+\.[A-Za-z0-9]+`),
+		"wait": number("a number of seconds from 0 to 86400", 0, 86400), "leave": isTrue, "place": matching("as it was answered", `[0-9]+\.[a-z0-9_:,]+\.[A-Za-z0-9]+`),
 	})
 	holdMembers = with(takeMembers, map[string]kind{
 		"ttl": number("a number of seconds from 0.1 to 86400", 0.1, 86400), "tag": matching("a string of 1 to 40 letters and digits", `[A-Za-z0-9]{1,40}`),
@@ -255,7 +301,7 @@ var (
 		}),
 	})
 	renewMembers = map[string]kind{"token": matching("as it was answered", `[A-Za-z0-9_.-]{1,128}~[A-Za-z0-9]+`)}
-	endMembers   = with(renewMembers, map[string]kind{"spent": whole(0, 1e9)})
+	endMembers   = with(renewMembers, map[string]kind{"spent": aCostFrom(0)})
 	idMembers    = map[string]kind{"id": aName, "cursor": {func([]byte) bool { return false }, "as it was answered"}} // here there is none
 )
 
@@ -286,7 +332,11 @@ func (d document) body(id string) json.RawMessage {
 		text.Write(value)
 	}
 	for _, name := range []string{"type", "key", "cost"} {
-		if value, has := d.get(name); has {
+		value, has := d.get(name)
+		if said := d.cost("cost"); name == "cost" && len(said) == 1 && said["plain"] > 0 { // as the handlers of a worker get it
+			value = []byte(said.word())
+		}
+		if has {
 			add(name, value)
 		}
 	}

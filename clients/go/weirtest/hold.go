@@ -7,9 +7,10 @@ import (
 )
 
 type hold struct {
-	since, until, ttl, cost int64
-	gates                   []*gate
-	kept                    bool // by a client, which renews it
+	since, until, ttl int64
+	cost              costs
+	gates             []*gate
+	kept              bool // by a client, which renews it
 }
 
 // KeepHold says that a client renews a hold, as long as it has it.
@@ -41,7 +42,7 @@ func (f *Fake) hold(d document) (map[string]any, error) {
 	if err == nil && answer["allowed"] == true {
 		ttl := micros(d.number("ttl", 30))
 		gates := f.limits[d.text("limit", "")].of(d.text("key", ""))
-		f.holds[token] = &hold{since: f.now, until: f.now + ttl, ttl: ttl, cost: int64(d.number("cost", 1)), gates: gates}
+		f.holds[token] = &hold{since: f.now, until: f.now + ttl, ttl: ttl, cost: d.cost("cost"), gates: gates}
 		answer["token"] = token
 	}
 	return answer, err
@@ -76,7 +77,7 @@ func (f *Fake) endHold(d document) (map[string]any, error) {
 	}
 	f.giveBack(token)
 	for _, g := range held.gates {
-		g.settle(held.since, held.cost, int64(d.number("spent", float64(held.cost))))
+		g.settle(held.since, held.cost, d.cost("spent"))
 	}
 	return map[string]any{"ended": true}, nil
 }

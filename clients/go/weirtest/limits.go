@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,7 @@ const by = `,by=(?:(?:args|meta)` + part + `|id|type|cost|key|timeout|max_attemp
 
 var (
 	units = map[string]int64{"us": 1, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6, "d": 86400e6, "w": 7 * 86400e6}
-	rate  = regexp.MustCompile(`^(\d+)/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=jobs|` + by + `)*)$`)
+	rate  = regexp.MustCompile(`^(\d+)/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=[a-z][a-z0-9_]{0,31}|` + by + `)*)$`)
 	jobs  = regexp.MustCompile(`^concurrency=(\d+)((?:` + by + `)*)$`)
 )
 
@@ -25,13 +26,13 @@ const countMost, periodMost = 1000000000, 3650 * 86400e6
 const never, later = -1, 1 << 62 // of a start: never; of concurrency: when a job ends
 
 type rule struct {
-	text, by, algorithm  string
-	ofJobs               bool
+	text, by, of         string
+	algorithm            string
 	count, burst, period int64
 }
 
 func readRule(text string) (rule, error) {
-	r := rule{text: text, algorithm: "gcra"}
+	r := rule{text: text, of: "plain", algorithm: "gcra"}
 	refuse := func(why string) (rule, error) {
 		return r, &weir.InvalidError{Why: "rule '" + text + "': " + why, Member: "rules"}
 	}
@@ -61,12 +62,14 @@ func readRule(text string) (rule, error) {
 		case "by":
 			r.by = value
 		case "of":
-			r.ofJobs = true
+			r.of = value
 		default:
 			r.algorithm = value
 		}
 	}
 	switch {
+	case seen["of"] && r.of == "plain":
+		return refuse("of=plain is left out")
 	case len(r.by) > 128:
 		return refuse("the path behind by= is longer than 128 characters")
 	case r.count < 1 || r.count > countMost || r.burst < 1 || r.burst > countMost:
@@ -88,12 +91,33 @@ func readRule(text string) (rule, error) {
 	return r, nil
 }
 
-// takes is how many slots a job of that cost takes.
-func (r *rule) takes(cost int64) int64 {
-	if r.ofJobs || r.algorithm == "concurrency" {
+// costs are what is said of a cost, by name; "plain" too.
+type costs map[string]int64
+
+// word is a cost as places of a line have it.
+func (c costs) word() string {
+	var parts []string
+	for name, n := range c {
+		if name != "plain" {
+			parts = append(parts, fmt.Sprintf("%s:%d", name, n))
+		}
+	}
+	sort.Strings(parts)
+	if n, said := c["plain"]; said {
+		parts = append([]string{strconv.FormatInt(n, 10)}, parts...)
+	}
+	return strings.Join(parts, ",")
+}
+
+// takes is how many slots a job of that cost takes; unsaid: where it does not say.
+func (r *rule) takes(cost costs, unsaid int64) int64 {
+	if r.of == "jobs" || r.algorithm == "concurrency" {
 		return 1
 	}
-	return cost
+	if n, said := cost[r.of]; said {
+		return n
+	}
+	return unsaid
 }
 
 type start struct{ at, cost int64 }
@@ -137,8 +161,11 @@ func latest(a, b int64) int64 {
 }
 
 // start returns when such a start may be.
-func (g *gate) start(now, cost int64) int64 {
-	cost = g.takes(cost)
+func (g *gate) start(now int64, said costs) int64 {
+	cost := g.takes(said, 1)
+	if cost == 0 {
+		return now
+	}
 	if g.algorithm == "concurrency" {
 		if g.running < g.count {
 			return now
@@ -167,9 +194,10 @@ func (g *gate) start(now, cost int64) int64 {
 	panic("a cost above the burst was answered before")
 }
 
-func (g *gate) take(now, cost int64) {
-	cost = g.takes(cost)
+func (g *gate) take(now int64, said costs) {
+	cost := g.takes(said, 1)
 	switch {
+	case cost == 0:
 	case g.algorithm == "concurrency":
 		g.running++
 	case g.smooth():
@@ -184,7 +212,9 @@ func (g *gate) take(now, cost int64) {
 }
 
 // settle says that what started then has cost so much in truth.
-func (g *gate) settle(at, cost, spent int64) {
+func (g *gate) settle(at int64, said, truth costs) {
+	cost := g.takes(said, 1)
+	spent := g.takes(truth, cost)
 	if g.smooth() {
 		g.tat = new(big.Rat).Add(g.tat, g.slots(spent-cost))
 	}

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,14 +26,15 @@ const second = int64(1e6) // times are whole microseconds since 1970
 var noSum = strings.Repeat("0", 16)
 
 type job struct {
-	document          json.RawMessage
-	id, kind, queue   string
-	state, reason     string
-	result            json.RawMessage
-	batch, unique     string
-	cost, maxAttempts int64
-	attempts          int64
-	enqueuedAt, due   int64
+	document        json.RawMessage
+	id, kind, queue string
+	state, reason   string
+	result          json.RawMessage
+	batch, unique   string
+	cost            costs
+	maxAttempts     int64
+	attempts        int64
+	enqueuedAt, due int64
 }
 
 type holder struct {
@@ -227,7 +227,7 @@ func seconds(us int64) float64 { return float64(us) / 1e6 }
 func micros(seconds float64) int64 { return int64(math.Round(seconds * 1e6)) }
 
 func (f *Fake) about(d document) (map[string]any, error) {
-	return map[string]any{"protocol": 1, "verbs": verbs, "capabilities": []string{"hold", "result"}, "partitions": 1}, d.check(nil, "", "document")
+	return map[string]any{"protocol": 1, "verbs": verbs, "capabilities": []string{"costs", "hold", "result"}, "partitions": 1}, d.check(nil, "", "document")
 }
 
 func (f *Fake) enqueue(d document) (map[string]any, error) {
@@ -292,10 +292,10 @@ func (f *Fake) checkCost(d document) error {
 	if l == nil {
 		return nil
 	}
-	cost := int64(d.number("cost", 1))
+	cost := d.cost("cost")
 	for _, r := range l.rules {
-		if r.takes(cost) > r.burst {
-			return invalid("cost", "wrong job: its cost %d never fits %s of %s", cost, r.text, d.text("type", ""))
+		if r.takes(cost, 1) > r.burst {
+			return invalid("cost", "wrong job: its cost %s never fits %s of %s", cost.word(), r.text, d.text("type", ""))
 		}
 	}
 	return nil
@@ -303,7 +303,7 @@ func (f *Fake) checkCost(d document) error {
 
 func (f *Fake) add(d document, id, queue, batch string) *job {
 	one := &job{document: d.body(id), id: id, kind: d.text("type", ""), queue: queue, state: "waiting", batch: batch, enqueuedAt: f.now, due: f.now,
-		cost: int64(d.number("cost", 1)), maxAttempts: int64(d.number("max_attempts", 25))}
+		cost: d.cost("cost"), maxAttempts: int64(d.number("max_attempts", 25))}
 	f.line = append(f.line, one)
 	if batch != "" {
 		f.batches[batch].counts["total"]++
@@ -544,7 +544,7 @@ func (f *Fake) askInLine(d document, tag string) (map[string]any, error) {
 	if d.has("place") && !d.has("wait") && !d.has("leave") {
 		return nil, invalid("place", `wrong document: "place" without "wait" or "leave"`)
 	}
-	if d.has("place") && strings.Split(d.text("place", ""), ".")[1] != strconv.FormatInt(int64(d.number("cost", 1)), 10) {
+	if d.has("place") && strings.Split(d.text("place", ""), ".")[1] != d.word() {
 		return nil, invalid("place", `wrong document: "place" is of another cost`)
 	}
 	if d.has("leave") && !d.has("place") {
@@ -557,7 +557,7 @@ func (f *Fake) askInLine(d document, tag string) (map[string]any, error) {
 }
 
 func (f *Fake) askLimit(d document, takes bool, tag string) (map[string]any, error) {
-	l, cost := f.limits[d.text("limit", "")], int64(d.number("cost", 1))
+	l, cost := f.limits[d.text("limit", "")], d.cost("cost")
 	if l == nil {
 		return nil, &weir.MissingError{Why: "there is no such limit; set it with weir rate set, or give a rule", Member: "limit"}
 	}
@@ -610,7 +610,7 @@ func (f *Fake) askLimit(d document, takes bool, tag string) (map[string]any, err
 		}
 		answer["retry_after"] = after
 		if after <= d.number("wait", -1) {
-			answer["place"], answer["ask_after"] = fmt.Sprintf("%d.%d.%s", f.now, cost, or(tag, "fake")), math.Min(5, after)
+			answer["place"], answer["ask_after"] = fmt.Sprintf("%d.%s.%s", f.now, d.word(), or(tag, "fake")), math.Min(5, after)
 		}
 	}
 	return answer, nil

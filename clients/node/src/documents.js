@@ -118,7 +118,14 @@ const number = (fits, mustBe) => [(v) => v?.digits !== undefined && fits(v.numbe
 const NAME = text((v) => /^[A-Za-z0-9_.-]{1,128}$/.test(v), 'a name: 1 to 128 of A-Z a-z 0-9 _ . -');
 const ANY = [() => true, 'any value'];
 const TRUE = [(v) => v === true, 'true'];
-const COST = whole(1, 1e9);
+const cost = (least) => {
+  const [fits, mustBe] = whole(least, 1e9);
+  const [isPart] = whole(0, 1e9);
+  const isOne = ([name, n]) => (name === 'plain' ? fits(n) : /^(?!jobs$)[a-z][a-z0-9_]{0,31}$/.test(name) && isPart(n));
+  const areAll = (v) => v.twice === undefined && v.size > 0 && v.size - v.has('plain') <= 8 && [...v].every(isOne);
+  return [(v) => (v instanceof Map ? areAll(v) : fits(v)), `${mustBe}, or by up to 8 names, {"tokens": 900}`];
+};
+const COST = cost(1);
 const TRACE = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 export const JOB = {
@@ -163,7 +170,7 @@ export const RATE = {
 export const TAKE = {
   ...RATE,
   wait: number((v) => v >= 0 && v <= 86400, 'a number of seconds from 0 to 86400'),
-  place: text((v) => /^[0-9]+\.[0-9]+\.[A-Za-z0-9]+$/.test(v), 'as it was answered'),
+  place: text((v) => /^[0-9]+\.[a-z0-9_:,]+\.[A-Za-z0-9]+$/.test(v), 'as it was answered'),
   leave: TRUE,
 };
 export const HOLD = {
@@ -173,7 +180,7 @@ export const HOLD = {
   who: text((v) => Buffer.byteLength(v) <= 200 && !/[\0-\x1f\x7f]/.test(v), 'a line of at most 200 bytes'),
 };
 export const RENEW = { token: text((v) => /^[A-Za-z0-9_.-]{1,128}~[A-Za-z0-9]+$/.test(v), 'as it was answered') };
-export const END = { ...RENEW, spent: whole(0, 1e9) };
+export const END = { ...RENEW, spent: cost(0) };
 export const ID = { id: NAME, cursor: [() => false, 'as it was answered'] }; // here there is none
 
 /** Returns the document as JavaScript has it, or throws what is wrong with it. */

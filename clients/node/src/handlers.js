@@ -22,7 +22,8 @@ export class Job {
 
   /** Tells the true cost, where it was not known before: the limits take, or give back, the difference. */
   spent(cost) {
-    if (!Number.isSafeInteger(cost)) throw new TypeError('spent: the cost must be a whole number');
+    const numbers = typeof cost === 'object' ? Object.values(cost) : [cost];
+    if (!numbers.every(Number.isSafeInteger)) throw new TypeError('spent: the cost must be a whole number, or an object of such');
     this.cost = cost;
   }
 }
@@ -67,7 +68,7 @@ function answerOf(job, error, returned) {
   }
   if (!Number.isFinite(answer.after)) delete answer.after;
   answer.reason = answer.reason?.slice(0, REASON_MOST);
-  if (job.cost !== undefined) answer.cost = job.cost;
+  if (job.cost !== undefined) answer[typeof job.cost === 'object' ? 'spent' : 'cost'] = job.cost;
   if (returned instanceof Result) answer.result = leave(job, returned);
   return answer;
 }

@@ -1,6 +1,9 @@
 /** Seconds, or a text: '60s', '1h30m'. */
 export type Span = number | string;
 
+/** What a job costs: slots of each rate, or by name, for rules with of=tokens; plain are the others. */
+export type Cost = number | { plain?: number; [name: string]: number | undefined };
+
 export interface WeirOptions {
   /** redis://, rediss://, unix:// or a path; http:// or https:// of weir serve. Default: $REDIS_URL. */
   url?: string;
@@ -24,7 +27,7 @@ export interface JobOptions extends Abortable {
   /** What keyed limits tell jobs apart by. */
   key?: string;
   /** Slots that it takes of each rate. */
-  cost?: number;
+  cost?: Cost;
   /** It starts so much later. */
   delay?: Span;
   /** It starts then: a date, or seconds since 1970. */
@@ -97,7 +100,7 @@ export interface BatchState {
 
 export interface RateOptions extends Abortable {
   key?: string;
-  cost?: number;
+  cost?: Cost;
 }
 
 export interface TakeOptions extends RateOptions {
@@ -130,7 +133,7 @@ export interface HoldOptions extends RateOptions {
 export interface Hold extends AsyncDisposable {
   token: string;
   /** What it has cost in truth, for the rates. */
-  spent?: number;
+  spent?: Cost;
   /** The slots may be another's: stop. */
   readonly lost: boolean;
   /** Ends then. */
@@ -225,7 +228,7 @@ export class Job {
   /** The line as it came: numbers beyond 2^53 have their digits there. */
   text: string;
   /** Tells the true cost. */
-  spent(cost: number): void;
+  spent(cost: Cost): void;
 }
 
 /** What a handler returns to leave what came of its job, any JSON of at most 64 KiB: kept with it where its type is (weir worker --keep). One

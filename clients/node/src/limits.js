@@ -6,7 +6,7 @@ const UNITS = { us: 1n, ms: 1000n, s: 10n ** 6n, m: 60n * 10n ** 6n, h: 3600n * 
 const NAME = String.raw`\.[A-Za-z0-9_-]+`;
 const BY = `,by=(?:(?:args|meta)${NAME}|id|type|cost|key|timeout|max_attempts|traceparent)(?:${NAME})*`;
 const RATE = new RegExp(
-  String.raw`^(\d+)/(?:(\d+)(?:\.(\d+))?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=jobs|${BY})*)$`);
+  String.raw`^(\d+)/(?:(\d+)(?:\.(\d+))?)?(us|ms|s|m|h|d|w)((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=[a-z][a-z0-9_]{0,31}|${BY})*)$`);
 const JOBS = new RegExp(String.raw`^concurrency=(\d+)((?:${BY})*)$`);
 const COUNT_MOST = 10n ** 9n;
 const TEN_YEARS = 3650n * UNITS.d;
@@ -34,8 +34,9 @@ class Rule {
     const [count, burst, period] = [BigInt(match[1]), BigInt(options.burst ?? match[1]), span / tens];
     this.text = text;
     this.by = options.by ?? '';
-    this.ofJobs = options.of !== undefined;
+    this.of = options.of ?? 'plain';
     this.algorithm = rate ? options.algorithm ?? 'gcra' : 'concurrency';
+    if (options.of === 'plain') refuse('of=plain is left out');
     if (Object.keys(options).length < given.length) refuse('an option is there twice');
     if (this.by.length > 128) refuse('the path behind by= is longer than 128 characters');
     if (count < 1n || count > COUNT_MOST || burst < 1n || burst > COUNT_MOST) refuse('the count and the burst must be 1 to 1000000000');
@@ -47,9 +48,10 @@ class Rule {
     [this.count, this.burst, this.period] = [count, burst, period].map(Number);
   }
 
-  /* How many slots a job of that cost takes. */
-  slots(cost) {
-    return this.ofJobs || this.algorithm === 'concurrency' ? 1 : cost;
+  /* How many slots a job of that cost takes. unsaid: where it does not say. */
+  slots(cost, unsaid = 1) {
+    if (this.of === 'jobs' || this.algorithm === 'concurrency') return 1;
+    return (typeof cost === 'object' ? cost : { plain: cost })[this.of] ?? unsaid;
   }
 }
 
@@ -77,6 +79,7 @@ class Gate {
   start(now, cost) {
     const { rule } = this;
     const slots = rule.slots(cost);
+    if (slots === 0) return now;
     if (rule.algorithm === 'concurrency') return this.running < rule.count ? now : LATER;
     if (slots > rule.burst) return null;
     if (this.isBucket) return Math.max(now, divideUp(this.#tat - BigInt(rule.period) * BigInt(rule.burst - slots), BigInt(rule.count)));
@@ -90,6 +93,7 @@ class Gate {
   take(now, cost) {
     const { rule } = this;
     const slots = rule.slots(cost);
+    if (slots === 0) return;
     if (rule.algorithm === 'concurrency') {
       this.running++;
     } else if (this.isBucket) {
@@ -101,7 +105,9 @@ class Gate {
   }
 
   /* What started then has cost so much in truth. */
-  settle(at, cost, spent) {
+  settle(at, said, truth) {
+    const cost = this.rule.slots(said);
+    const spent = this.rule.slots(truth, cost);
     if (this.isBucket) this.#tat += BigInt(this.rule.period) * BigInt(spent - cost);
     else this.#log = this.#log.map((one) => (one.at === at && one.cost === cost ? { at, cost: spent } : one));
   }
@@ -125,6 +131,12 @@ class Gate {
     if (live.length === 0) return now;
     return this.rule.algorithm === 'fixed-window' ? this.#window(now) + this.rule.period : live.at(-1).at + this.rule.period;
   }
+}
+
+/* A cost as places of a line have it. */
+export function costWord(cost) {
+  const { plain, ...named } = typeof cost === 'object' ? cost : { plain: cost };
+  return [...(plain === undefined ? [] : [plain]), ...Object.keys(named).sort().map((name) => `${name}:${named[name]}`)].join(',');
 }
 
 export class Limit {

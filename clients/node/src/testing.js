@@ -8,7 +8,7 @@ import * as documents from './documents.js';
 import { Closed, Invalid, Missing } from './errors.js';
 import { Job, handlers as ofModule } from './handlers.js';
 import { stringify } from './json.js';
-import { LATER, Limit } from './limits.js';
+import { LATER, Limit, costWord } from './limits.js';
 import { makeId } from './protocol.js';
 
 const KEEP_MADE_S = 60;
@@ -28,7 +28,7 @@ function us(s) {
 function checkCost(job, limit) {
   for (const rule of limit?.rules ?? [])
     if (rule.slots(job.cost ?? 1) > rule.burst)
-      throw new Invalid(`wrong job: its cost ${job.cost ?? 1} never fits ${rule.text} of ${job.type}`, 'cost');
+      throw new Invalid(`wrong job: its cost ${costWord(job.cost ?? 1)} never fits ${rule.text} of ${job.type}`, 'cost');
 }
 
 export class Fake {
@@ -119,7 +119,7 @@ export class Fake {
   #verbs = {
     about: (members) => {
       check(members, {});
-      return { protocol: 1, verbs: Object.keys(this.#verbs).sort(), capabilities: ['hold', 'result'], partitions: 1 };
+      return { protocol: 1, verbs: Object.keys(this.#verbs).sort(), capabilities: ['costs', 'hold', 'result'], partitions: 1 };
     },
     enqueue: (members) => this.#enqueue(check(members, documents.ENQUEUE, { required: 'type', what: 'job' })),
     bulk: (text) => this.#bulk(text),
@@ -128,7 +128,7 @@ export class Fake {
     rate: (members) => this.#ask(check(members, documents.RATE, { required: 'limit' }), false),
     hold: (members) => this.#hold(check(members, documents.HOLD, { required: 'limit' })),
     renew: (members) => this.#extend(this.#held(check(members, documents.RENEW, { required: 'token' }))),
-    end: (members) => this.#giveBack(this.#held(check(members, documents.END, { required: 'token' })), members.get('spent')?.number),
+    end: (members) => this.#giveBack(this.#held(check(members, documents.END, { required: 'token' })), members.has('spent') ? documents.plain(members.get('spent')) : undefined),
     job: (members) => this.#tell(check(members, documents.ID, { required: 'id' })),
     cancel: (members) => this.#cancel(check(members, documents.ID, { required: 'id' })),
   };
@@ -161,6 +161,7 @@ export class Fake {
     const body = Object.fromEntries(
       ['id', 'type', 'key', 'cost', ...Object.keys(document)].filter((name) => name in document && name in documents.JOB).map((name) => [name, document[name]]),
     );
+    if (Object.keys(body.cost ?? {}).join() === 'plain') body.cost = body.cost.plain; // as the handlers of a worker get it
     const job = { document: body, id, type, queue, batch, state: 'waiting', enqueuedAt: this.#now, due: this.#now, attempts: 0, reason: '' };
     this.#line.push(job);
     if (batch) this.#batches.get(batch).total++;
@@ -312,7 +313,7 @@ export class Fake {
     const limit = this.#limits.get(document.limit);
     const { cost = 1, key, wait = -1, place, leave } = document;
     if (place !== undefined && !('wait' in document || leave)) throw new Invalid('wrong document: "place" without "wait" or "leave"', 'place');
-    if (place !== undefined && Number(place.split('.')[1]) !== cost) throw new Invalid('wrong document: "place" is of another cost', 'place');
+    if (place !== undefined && place.split('.')[1] !== costWord(cost)) throw new Invalid('wrong document: "place" is of another cost', 'place');
     if (tag && (document.tag ?? tag) !== tag) throw new Invalid('wrong document: "tag" is not that of "place"', 'tag');
     if (leave && place === undefined) throw new Invalid('wrong document: "leave" without "place"', 'leave');
     if (!limit) throw of('limit', new Missing('there is no such limit; set it with weir rate set, or give a rule'));
@@ -335,7 +336,7 @@ export class Fake {
       remaining: paused > this.#now ? 0 : Math.min(...gates.map((gate) => gate.remaining(this.#now))),
       reset_after: (Math.max(paused, this.#now, ...gates.map((gate) => gate.resets(this.#now))) - this.#now) / 1e6,
       ...(start === null ? { never: true } : { retry_after: after }),
-      ...(start !== null && after <= wait && { place: `${this.#now}.${cost}.${tag ?? 'fake'}`, ask_after: Math.min(5, after) }),
+      ...(start !== null && after <= wait && { place: `${this.#now}.${costWord(cost)}.${tag ?? 'fake'}`, ask_after: Math.min(5, after) }),
     };
   }
 

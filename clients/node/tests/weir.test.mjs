@@ -38,6 +38,8 @@ test('whatever a handler throws, its job has an answer', async () => {
   for (const cost of [3n, NaN, '3', 1.5])
     assert.match((await answer(function () { this.spent(cost); })).reason, /whole number/);
   assert.equal((await answer(function () { this.spent(3); })).cost, 3);
+  assert.deepEqual((await answer(function () { this.spent({ tokens: 3 }); })).spent, { tokens: 3 });
+  assert.match((await answer(function () { this.spent({ tokens: '3' }); })).reason, /whole number/);
 });
 
 test('an id that is null is made, once', async () => {

@@ -247,6 +247,9 @@ class Handlers(unittest.TestCase):
             (weir.Denied("d", 4), {"status": "retry", "after": 4.0, "reason": "Denied: d"}),
         ):
             self.assertEqual(answer_of(job, error), {"id": "j", **answer})
+        for spent, member in ((3, "cost"), ({"tokens": 3}, "spent")):
+            job.spent(spent)
+            self.assertEqual(answer_of(job, None), {"id": "j", "status": "done", member: spent})
 
     def test_an_error_that_cannot_be_told_is_one(self):
         from weir.handlers import answer_of

@@ -247,6 +247,10 @@ class JobsTest < Minitest::Test
      Weir::Denied.new("d", 4) => {"status" => "retry", "after" => 4.0, "reason" => "Weir::Denied: d"}}.each do |error, answer|
       assert_equal({"id" => "j"}.merge(answer), job.answer(error))
     end
+    {"cost" => 3, "spent" => {tokens: 3}}.each do |member, cost|
+      job.spent(cost)
+      assert_equal({"id" => "j", "status" => "done", member => cost}, job.answer(nil))
+    end
   end
 
   def test_active_job

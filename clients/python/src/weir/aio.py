@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Dict, Itera
 import redis.asyncio as redis_py
 
 from . import carriers, client, protocol
-from .errors import Error, Missing, Span
+from .errors import Cost, Error, Missing, Span
 from .protocol import NEXT, Bulk, Enqueued, Hold, Options, Take
 
 if TYPE_CHECKING:
@@ -89,13 +89,13 @@ class Client:
         """See weir.Client.seal."""
         return await self._run(protocol.ask("batch", protocol.seal_document(name, then, queue)))
 
-    async def take(self, limit: str, key: Optional[str] = None, *, cost: int = 1, wait: Span = 0, fresh: bool = False) -> Take:
+    async def take(self, limit: str, key: Optional[str] = None, *, cost: Cost = 1, wait: Span = 0, fresh: bool = False) -> Take:
         """See weir.Client.take. A task that is cancelled leaves the line."""
         return await self._run(protocol.take(self._denials, carriers.clock, limit, key, cost, wait, fresh))
 
     @asynccontextmanager
     async def slot(
-        self, limit: str, key: Optional[str] = None, *, cost: int = 1, wait: Span = 0, fresh: bool = False
+        self, limit: str, key: Optional[str] = None, *, cost: Cost = 1, wait: Span = 0, fresh: bool = False
     ) -> AsyncIterator[Take]:
         """See weir.Client.slot: async with q.slot("openai"): ..."""
         take = await self.take(limit, key, cost=cost, wait=wait, fresh=fresh)
@@ -105,7 +105,7 @@ class Client:
 
     @asynccontextmanager
     async def hold(
-        self, limit: str, key: Optional[str] = None, *, cost: int = 1, wait: Span = 0, ttl: Span = 30
+        self, limit: str, key: Optional[str] = None, *, cost: Cost = 1, wait: Span = 0, ttl: Span = 30
     ) -> AsyncIterator[Hold]:
         """See weir.Client.hold: async with q.hold("gpu") as h: ... A task renews it."""
         take, one = await self._run(protocol.hold(carriers.clock, limit, key, cost, wait, ttl, carriers.who()))
@@ -131,7 +131,7 @@ class Client:
                 await asyncio.sleep(rest)
                 rest = await self._run(protocol.renew(one))
 
-    async def rate(self, limit: str, key: Optional[str] = None, *, cost: int = 1) -> Take:
+    async def rate(self, limit: str, key: Optional[str] = None, *, cost: Cost = 1) -> Take:
         """See weir.Client.rate."""
         return protocol.take_of(await self._run(protocol.ask("rate", protocol.take_document(limit, key, cost))))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Optional, TypeV
 import redis as redis_py
 
 from . import carriers, protocol
-from .errors import Denied, Error, Missing, Span
+from .errors import Cost, Denied, Error, Missing, Span
 from .protocol import NEXT, Bulk, Enqueued, Hold, Options, Take
 
 if TYPE_CHECKING:
@@ -82,13 +82,13 @@ class Client:
         """Says that no more jobs come into the batch. enqueue_many does it itself."""
         return self._run(protocol.ask("batch", protocol.seal_document(name, then, queue)))
 
-    def take(self, limit: str, key: Optional[str] = None, *, cost: int = 1, wait: Span = 0, fresh: bool = False) -> Take:
+    def take(self, limit: str, key: Optional[str] = None, *, cost: Cost = 1, wait: Span = 0, fresh: bool = False) -> Take:
         """Takes a slot, and says whether it was allowed. wait: so long it stands in line. fresh: asks also when the same was
         denied a moment ago."""
         return self._run(protocol.take(self._denials, carriers.clock, limit, key, cost, wait, fresh))
 
     @contextmanager
-    def slot(self, limit: str, key: Optional[str] = None, *, cost: int = 1, wait: Span = 0, fresh: bool = False) -> Iterator[Take]:
+    def slot(self, limit: str, key: Optional[str] = None, *, cost: Cost = 1, wait: Span = 0, fresh: bool = False) -> Iterator[Take]:
         """The same as a context: with q.slot("openai"): ...; raises Denied. A slot stays taken whatever happens in it."""
         take = self.take(limit, key, cost=cost, wait=wait, fresh=fresh)
         if not take.allowed:
@@ -97,7 +97,7 @@ class Client:
 
     @contextmanager
     def hold(
-        self, limit: str, key: Optional[str] = None, *, cost: int = 1, wait: Span = 0, ttl: Span = 30
+        self, limit: str, key: Optional[str] = None, *, cost: Cost = 1, wait: Span = 0, ttl: Span = 30
     ) -> Iterator[Hold]:
         """Holds slots, of concurrency too, while the block runs: with q.hold("gpu", wait=60) as h: ... h.spent = 3; raises Denied. A
         thread renews them; if this program dies they come back ttl later. h.lost: they may be another's, so stop; if they were at
@@ -125,7 +125,7 @@ class Client:
             while not over.wait(rest):
                 rest = self._run(protocol.renew(one))
 
-    def rate(self, limit: str, key: Optional[str] = None, *, cost: int = 1) -> Take:
+    def rate(self, limit: str, key: Optional[str] = None, *, cost: Cost = 1) -> Take:
         """Returns how a limit is, and takes nothing."""
         return protocol.take_of(self._run(protocol.ask("rate", protocol.take_document(limit, key, cost))))
 

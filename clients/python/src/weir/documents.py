@@ -98,7 +98,23 @@ def _text(check: Callable[[str], Any], must_be: str) -> Tuple[Callable[[Any], bo
 _NAME = _text(NAME.fullmatch, "a name: 1 to 128 of A-Z a-z 0-9 _ . -")
 _ANY = (lambda value: True), "any value"
 _TRUE = (lambda value: value is True), "true"
-_COST = _whole(1, 10**9)
+
+
+def _cost(least: int) -> Tuple[Callable[[Any], bool], str]:
+    number, must_be = _whole(least, 10**9)
+    part, name = _whole(0, 10**9)[0], re.compile(r"(?!(?:plain|jobs)$)[a-z][a-z0-9_]{0,31}")
+
+    def fits(value: Any) -> bool:
+        if not isinstance(value, dict):
+            return number(value)
+        names = [one for one in value if one != "plain"]
+        return (bool(value) and not getattr(value, "twice", "") and len(names) <= 8 and all(name.fullmatch(one) and part(value[one]) for one in names)
+                and number(value.get("plain", least)))
+
+    return fits, must_be + ', or by up to 8 names, {"tokens": 900}'
+
+
+_COST = _cost(1)
 
 JOB = {
     "type": _NAME, "id": _NAME, "args": _ANY, "key": _NAME, "cost": _COST, "max_attempts": _whole(1, 10**6),
@@ -121,14 +137,14 @@ HEAD = {
 }
 BATCH = {"batch": _NAME, "seal": _TRUE, "then": _NAME, "queue": _NAME}
 RATE = {"limit": _NAME, "key": _text(lambda value: 1 <= len(value.encode()) <= 1024, "a string of 1 to 1024 bytes"), "cost": _COST}
-TAKE = {**RATE, "wait": (_number(0, 86400), "a number of seconds from 0 to 86400"), "place": _text(re.compile(r"[0-9]+\.[0-9]+\.[A-Za-z0-9]+").fullmatch, "as it was answered"), "leave": _TRUE}
+TAKE = {**RATE, "wait": (_number(0, 86400), "a number of seconds from 0 to 86400"), "place": _text(re.compile(r"[0-9]+\.[a-z0-9_:,]+\.[A-Za-z0-9]+").fullmatch, "as it was answered"), "leave": _TRUE}
 HOLD = {
     **TAKE, "ttl": (_number(0.1, 86400), "a number of seconds from 0.1 to 86400"),
     "tag": _text(re.compile(r"[A-Za-z0-9]{1,40}").fullmatch, "a string of 1 to 40 letters and digits"),
     "who": _text(lambda value: len(value.encode()) <= 200 and not re.search(r"[\x00-\x1f\x7f]", value) or not value, "a line of at most 200 bytes"),
 }
 RENEW = {"token": _text(re.compile(r"[A-Za-z0-9_.-]{1,128}~[A-Za-z0-9]+").fullmatch, "as it was answered")}
-END = {**RENEW, "spent": _whole(0, 10**9)}
+END = {**RENEW, "spent": _cost(0)}
 ID = {"id": _NAME, "cursor": ((lambda value: False), "as it was answered")}  # here there is none
 
 

@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Optional, Union
+from typing import Dict, Optional, Union
 
 Span = Union[int, float, timedelta]  # seconds
+
+#: What a job costs: slots of each rate, or by name: {"tokens": 900}, for rules with of=tokens; "plain" are the others.
+Cost = Union[int, Dict[str, int]]
 
 
 class Error(Exception):

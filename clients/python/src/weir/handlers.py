@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
 from .client import Client
-from .errors import Denied, Outcome
+from .errors import Cost, Denied, Outcome
 from .protocol import Enqueued, Options, dumps, seconds
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Job:
         self.key: Optional[str] = document.get("key")
         self.traceparent: Optional[str] = document.get("traceparent")
         self.meta: Any = document.get("meta")
-        self.cost_spent: Optional[int] = None
+        self.cost_spent: Optional[Cost] = None
         self._stopping = stopping
 
     @property
@@ -53,9 +53,9 @@ class Job:
         """True when the worker ends this child: a job in it was cancelled, or is over its time."""
         return self._stopping is not None and self._stopping.is_set()
 
-    def spent(self, cost: int) -> None:
-        """Tells the true cost, where it was not known before: the limits take, or give back, the difference."""
-        self.cost_spent = int(cost)
+    def spent(self, cost: Cost) -> None:
+        """Tells the true cost, where it was not known before, {"tokens": 1210} too: the limits take, or give back, the difference."""
+        self.cost_spent = {name: int(n) for name, n in cost.items()} if isinstance(cost, dict) else int(cost)
 
 
 class Result:
@@ -104,7 +104,7 @@ def _answer(job: Job, error: Optional[BaseException]) -> Dict[str, Any]:
     if reason:
         answer["reason"] = reason[:REASON_MOST].encode("utf-8", "replace").decode()
     if job.cost_spent is not None:
-        answer["cost"] = job.cost_spent
+        answer["spent" if isinstance(job.cost_spent, dict) else "cost"] = job.cost_spent
     return answer
 
 

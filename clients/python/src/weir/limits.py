@@ -7,13 +7,13 @@ import re
 from fractions import Fraction
 from typing import Any, Dict, List, Optional, Tuple
 
-from .errors import Invalid
+from .errors import Cost, Invalid
 
 _UNITS = {"us": 1, "ms": 1000, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6, "w": 7 * 86400 * 10**6}
 _NAME = r"\.[A-Za-z0-9_-]+"
 _BY = rf",by=(?:(?:args|meta){_NAME}|id|type|cost|key|timeout|max_attempts|traceparent)(?:{_NAME})*"
 _RATE = re.compile(rf"([0-9]+)/([0-9]+(?:\.[0-9]+)?)?(us|ms|s|m|h|d|w)"
-                   rf"((?:,burst=[0-9]+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=jobs|{_BY})*)")
+                   rf"((?:,burst=[0-9]+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=[a-z][a-z0-9_]{{0,31}}|{_BY})*)")
 _JOBS = re.compile(rf"concurrency=([0-9]+)((?:{_BY})*)")
 _COUNT_MOST, _LOG_MOST, _TEN_YEARS = 10**9, 10**4, 3650 * _UNITS["d"]
 
@@ -30,13 +30,14 @@ class Rule:
         options = dict(given)
         self.algorithm = options.get("algorithm", "gcra") if rate else "concurrency"
         self.by = options.get("by", "")
-        self.of_jobs = "of" in options
+        self.of = options.get("of", "plain")
         self.count = int(match[1])
         self.burst = int(options.get("burst", self.count))
         period = Fraction(match[2] or 1) * _UNITS[match[3]] if rate else Fraction(_TEN_YEARS)
         self.period = int(period)
         is_window = self.algorithm in ("fixed-window", "sliding-log")
-        wrong = ("an option is there twice" if len(options) < len(given) else
+        wrong = ("of=plain is left out" if options.get("of") == "plain" else
+                 "an option is there twice" if len(options) < len(given) else
                  "the path behind by= is longer than 128 characters" if len(self.by) > 128 else
                  "the count and the burst must be 1 to 1000000000" if not (1 <= self.count <= _COUNT_MOST >= self.burst >= 1) else
                  "sliding-log takes a count of at most 10000" if self.algorithm == "sliding-log" and self.count > _LOG_MOST else
@@ -47,9 +48,11 @@ class Rule:
         if wrong:
             raise Invalid(f"rule '{text}': {wrong}", "rules")
 
-    def slots(self, cost: int) -> int:
-        """Returns how many slots a job of that cost takes."""
-        return 1 if self.of_jobs or self.algorithm == "concurrency" else cost
+    def slots(self, cost: Cost, unsaid: int = 1) -> int:
+        """Returns how many slots a job of that cost takes; unsaid: where it does not say."""
+        if self.of == "jobs" or self.algorithm == "concurrency":
+            return 1
+        return (cost if isinstance(cost, dict) else {"plain": cost}).get(self.of, unsaid)
 
 
 class Gate:
@@ -70,10 +73,12 @@ class Gate:
             return [one for one in self.log if one[0] >= self._window(now)]
         return [one for one in self.log if one[0] > now - rule.period]
 
-    def start(self, now: int, cost: int) -> Optional[int]:
+    def start(self, now: int, said: Cost) -> Optional[int]:
         """Returns when such a start may be. None: never; of concurrency the far future: when a job ends."""
         rule = self.rule
-        cost = rule.slots(cost)
+        cost = rule.slots(said)
+        if cost == 0:
+            return now
         if rule.algorithm == "concurrency":
             return now if self.running < rule.count else 1 << 62
         if cost > rule.burst:
@@ -93,9 +98,11 @@ class Gate:
                 return at + rule.period
         raise AssertionError("a cost above the burst was answered before")
 
-    def take(self, now: int, cost: int) -> None:
+    def take(self, now: int, said: Cost) -> None:
         rule = self.rule
-        cost = rule.slots(cost)
+        cost = rule.slots(said)
+        if cost == 0:
+            return
         if rule.algorithm == "concurrency":
             self.running += 1
         elif rule.algorithm in ("gcra", "token-bucket"):
@@ -105,9 +112,11 @@ class Gate:
         else:
             self.log = self._live(now) + [(now, cost)]
 
-    def settle(self, at: int, cost: int, spent: int) -> None:
+    def settle(self, at: int, said: Cost, true: Cost) -> None:
         """What started then has cost so much in truth."""
         rule = self.rule
+        cost = rule.slots(said)
+        spent = rule.slots(true, cost)
         if rule.algorithm in ("gcra", "token-bucket"):
             self.tat += Fraction(rule.period, rule.count) * (spent - cost)
         elif (at, cost) in self.log:

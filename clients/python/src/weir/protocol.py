@@ -13,7 +13,7 @@ import time
 from datetime import datetime, timedelta
 from typing import Any, Dict, Generator, List, NamedTuple, Optional, Tuple, TypedDict, TypeVar, Union
 
-from .errors import Closed, Error, Invalid, Missing, Refused, Span, Unknown, Unreachable
+from .errors import Closed, Cost, Error, Invalid, Missing, Refused, Span, Unknown, Unreachable
 
 Document = Dict[str, Any]
 
@@ -28,7 +28,7 @@ class Options(TypedDict, total=False):
     id: str
     queue: str
     key: str
-    cost: int
+    cost: Cost
     delay: Span
     at: Union[float, datetime]
     unique: str
@@ -125,7 +125,7 @@ def make_id() -> str:
 
 def job_document(
     type: str, args: Any, *, id: Optional[str] = None, queue: Optional[str] = None, key: Optional[str] = None,
-    cost: Optional[int] = None, delay: Optional[Span] = None, at: Union[float, datetime, None] = None,
+    cost: Optional[Cost] = None, delay: Optional[Span] = None, at: Union[float, datetime, None] = None,
     unique: Optional[str] = None, unique_until: Union[str, Span, None] = None, batch: Optional[str] = None,
     remember: Optional[Span] = None, timeout: Optional[Span] = None, max_attempts: Optional[int] = None,
     traceparent: Optional[str] = None, meta: Any = None,
@@ -433,7 +433,7 @@ class Hold:
 
     def __init__(self, token: str, ttl: float) -> None:
         self.token, self.ttl = token, ttl
-        self.spent: Optional[int] = None  #: what it has cost in truth, for the rates; None: as much as it took
+        self.spent: Optional[Cost] = None  #: what it has cost in truth, for the rates; None: as much as it took
         self.ended = False  # somebody said so
         self.till = 0.0
 
@@ -453,7 +453,7 @@ def take_of(answer: Document) -> Take:
                 answer.get("start_after", 0.0))
 
 
-def take_document(limit: str, key: Optional[str], cost: int) -> Document:
+def take_document(limit: str, key: Optional[str], cost: Cost) -> Document:
     document: Document = {"limit": limit}
     if key is not None:
         document["key"] = key
@@ -462,9 +462,9 @@ def take_document(limit: str, key: Optional[str], cost: int) -> Document:
     return document
 
 
-def take(denials: Denials, clock: Any, limit: str, key: Optional[str], cost: int, wait: Span, fresh: bool) -> Steps[Take]:
+def take(denials: Denials, clock: Any, limit: str, key: Optional[str], cost: Cost, wait: Span, fresh: bool) -> Steps[Take]:
     """wait 0: now or not at all. Else in line, and asleep until the slot begins."""
-    question, most = (limit, key, cost), seconds(wait)
+    question, most = (limit, key, cost if isinstance(cost, int) else tuple(sorted(cost.items()))), seconds(wait)
     asked = begin = clock()
     known = None if fresh else denials.find(question, begin)
     if known and known.get("retry_after", math.inf) > most:
@@ -505,7 +505,7 @@ def _quietly(verb: str, document: Document) -> Steps[None]:
         pass  # it comes by itself: a place is lost ten seconds behind its slot, a hold has an end
 
 
-def hold(clock: Any, limit: str, key: Optional[str], cost: int, wait: Span, ttl: Span, who: str) -> Steps[Tuple[Take, Hold]]:
+def hold(clock: Any, limit: str, key: Optional[str], cost: Cost, wait: Span, ttl: Span, who: str) -> Steps[Tuple[Take, Hold]]:
     document = {**take_document(limit, key, cost), "ttl": seconds(ttl), "tag": make_id(), "who": who}
     begin, at = clock(), awake()
     answer, asked = yield from _stand(clock, "hold", document, seconds(wait))

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 
 from . import carriers, documents, handlers, protocol
 from .documents import check
-from .errors import Closed, Error, Invalid, Missing
+from .errors import Closed, Cost, Error, Invalid, Missing
 from .limits import Gate, Limit
 
 _KINDS = ((Invalid, "invalid"), (Missing, "missing"), (Closed, "closed"))
@@ -23,6 +23,11 @@ KEEP_MADE_S, KEEP_GIVEN_S = 60, 86400
 def _with(member: str, error: Error) -> Error:
     error.member = member
     return error
+
+
+def _word(cost: Cost) -> str:
+    parts = {"plain": cost} if isinstance(cost, int) else cost
+    return ",".join([str(n) for name, n in parts.items() if name == "plain"] + [f"{name}:{n}" for name, n in sorted(parts.items()) if name != "plain"])
 
 
 class _Job:
@@ -39,7 +44,7 @@ class _Hold(NamedTuple):
     since: int
     until: int
     ttl: int
-    cost: int
+    cost: Cost
     gates: List[Gate]
 
 
@@ -118,7 +123,7 @@ class Fake:
 
     def _about(self, document: Dict[str, Any]) -> Dict[str, Any]:
         check(document, {})
-        return {"protocol": 1, "verbs": sorted(VERBS), "capabilities": ["hold", "result"], "partitions": 1}
+        return {"protocol": 1, "verbs": sorted(VERBS), "capabilities": ["costs", "hold", "result"], "partitions": 1}
 
     def _enqueue(self, document: Dict[str, Any]) -> Dict[str, Any]:
         check(document, documents.ENQUEUE, "type", "job")
@@ -150,10 +155,14 @@ class Fake:
         limit = self.limits.get(document["type"])
         for rule in limit.rules if limit else ():
             if rule.slots(document.get("cost", 1)) > rule.burst:
-                raise Invalid(f"wrong job: its cost {document['cost']} never fits {rule.text} of {document['type']}", "cost")
+                raise Invalid(f"wrong job: its cost {_word(document.get('cost', 1))} never fits {rule.text} of {document['type']}", "cost")
 
     def _add(self, document: Dict[str, Any], queue: str, batch: Optional[str]) -> _Job:
         front = {name: document[name] for name in ("id", "type", "key", "cost") if name in document}
+        if isinstance(front.get("cost"), dict):  # as the handlers of a worker get it
+            costs = dict(sorted(front["cost"].items(), key=lambda one: (one[0] != "plain", one[0])))
+            document = {**document, "cost": costs if list(costs) != ["plain"] else costs["plain"]}
+            front["cost"] = document["cost"]
         job = _Job({**front, **{name: value for name, value in document.items() if name in documents.JOB}}, queue, self.now)
         self.line.append(job)
         if batch:
@@ -316,7 +325,7 @@ class Fake:
     def _extend(self, token: str) -> None:
         self.holds[token] = self.holds[token]._replace(until=self.now + self.holds[token].ttl)
 
-    def _give_back(self, token: str, spent: Optional[int] = None) -> None:
+    def _give_back(self, token: str, spent: Optional[Cost] = None) -> None:
         hold = self.holds.pop(token)
         for gate in hold.gates:
             gate.running -= gate.rule.algorithm == "concurrency"
@@ -331,7 +340,7 @@ class Fake:
     def _ask_limit(self, document: Dict[str, Any], takes: bool, tag: Optional[str] = None) -> Dict[str, Any]:
         if "place" in document and not ("wait" in document or "leave" in document):
             raise Invalid('wrong document: "place" without "wait" or "leave"', "place")
-        if "place" in document and int(document["place"].split(".")[1]) != document.get("cost", 1):
+        if "place" in document and document["place"].split(".")[1] != _word(document.get("cost", 1)):
             raise Invalid('wrong document: "place" is of another cost', "place")
         if tag and document.get("tag", tag) != tag:
             raise Invalid('wrong document: "tag" is not that of "place"', "tag")
@@ -365,7 +374,7 @@ class Fake:
                 after = (start - self.now) / 1e6
             answer["retry_after"] = after
             if after <= document.get("wait", -1):
-                answer.update(place=f"{self.now}.{cost}.{tag or 'fake'}", ask_after=min(5, after))
+                answer.update(place=f"{self.now}.{_word(cost)}.{tag or 'fake'}", ask_after=min(5, after))
         return answer
 
     # ---- Running

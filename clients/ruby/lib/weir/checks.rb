@@ -64,12 +64,22 @@ module Weir
     number = ->(low, high) { ->(value) { value.is_a?(Numeric) && value.between?(low, high) } }
     whole = ->(low, high) { [->(value) { value.is_a?(Integer) && value.between?(low, high) }, "a whole number from #{low} to #{high}"] }
     text = ->(form, must_be) { [->(value) { value.is_a?(String) && value.match?(form) }, must_be] }
+    part, named = whole[0, 10**9][0], /\A(?!(?:plain|jobs)\z)[a-z][a-z0-9_]{0,31}\z/
+    cost = lambda do |least|
+      fits, must_be = whole[least, 10**9]
+      by_name = lambda do |value|
+        names = value.keys - ["plain"]
+        value.any? && !(value.respond_to?(:twice) && value.twice) && names.size <= 8 && names.all? { |one| one.match?(named) && part[value[one]] } &&
+          fits[value.fetch("plain", least)]
+      end
+      [->(value) { value.is_a?(Hash) ? by_name[value] : fits[value] }, "#{must_be}, or by up to 8 names, {\"tokens\": 900}"]
+    end
     name, any, yes = text[NAME, "a name: 1 to 128 of A-Z a-z 0-9 _ . -"], [->(_) { true }, "any value"], [->(value) { value == true }, "true"]
     span_until = number[0.001, TEN_YEARS_S]
 
     # Of each member a check, and what it must be.
     JOB = {
-      "type" => name, "id" => name, "args" => any, "key" => name, "cost" => whole[1, 10**9], "max_attempts" => whole[1, 10**6],
+      "type" => name, "id" => name, "args" => any, "key" => name, "cost" => cost[1], "max_attempts" => whole[1, 10**6],
       "timeout" => [->(value) { value.is_a?(Numeric) && value.positive? && value <= TEN_YEARS_S }, "a number of seconds above 0, at most ten years"],
       "traceparent" => text[TRACEPARENT, "VERSION-TRACE-SPAN-FLAGS in lower-case hex"], "meta" => any
     }.freeze
@@ -84,13 +94,13 @@ module Weir
             "sum" => text[/\A[0-9a-f]{16}\z/, "16 hexadecimal digits"]}.freeze
     BATCH = {"batch" => name, "seal" => yes, "then" => name, "queue" => name}.freeze
     RATE = {"limit" => name, "key" => [->(value) { value.is_a?(String) && value.bytesize.between?(1, 1024) }, "a string of 1 to 1024 bytes"],
-            "cost" => whole[1, 10**9]}.freeze
-    TAKE = RATE.merge("wait" => [number[0, 86_400], "a number of seconds from 0 to 86400"], "place" => text[/\A[0-9]+\.[0-9]+\.[A-Za-z0-9]+\z/, "as it was answered"], "leave" => yes).freeze
+            "cost" => cost[1]}.freeze
+    TAKE = RATE.merge("wait" => [number[0, 86_400], "a number of seconds from 0 to 86400"], "place" => text[/\A[0-9]+\.[a-z0-9_:,]+\.[A-Za-z0-9]+\z/, "as it was answered"], "leave" => yes).freeze
     HOLD = TAKE.merge("ttl" => [number[0.1, 86_400], "a number of seconds from 0.1 to 86400"],
                       "tag" => text[/\A[A-Za-z0-9]{1,40}\z/, "a string of 1 to 40 letters and digits"],
                       "who" => [->(value) { value.is_a?(String) && value.bytesize <= 200 && !value.match?(/[\0-\x1f\x7f]/) }, "a line of at most 200 bytes"]).freeze
     RENEW = {"token" => text[/\A[A-Za-z0-9_.-]{1,128}~[A-Za-z0-9]+\z/, "as it was answered"]}.freeze
-    END_HOLD = RENEW.merge("spent" => whole[0, 10**9]).freeze
+    END_HOLD = RENEW.merge("spent" => cost[0]).freeze
     ID = {"id" => name, "cursor" => [->(_) { false }, "as it was answered"]}.freeze
 
     # Returns the document, or raises what is wrong with it.

@@ -19,15 +19,15 @@ module Weir
     # True when the worker ends this child: a job in it was cancelled, or is over its time.
     def cancelled? = @stopping ? @stopping.call : false
 
-    # Tells the true cost, where it was not known before: the limits take, or give back, the difference.
-    def spent(cost) = @cost = Integer(cost)
+    # Tells the true cost, where it was not known before, {tokens: 1210} too: the limits take, or give back, the difference.
+    def spent(cost) = @cost = cost.is_a?(Hash) ? cost.transform_values { |n| Integer(n) } : Integer(cost)
 
     REASON_MOST = 500 # characters; more would only fill the log
     RESULT_MOST = 65_536 # bytes
 
     # The line that ends the job, as a document.
     def answer(error, returned = nil)
-      answer = {"id" => @id, "status" => error.is_a?(Outcome) ? error.status : error ? "retry" : "done", "cost" => @cost}
+      answer = {"id" => @id, "status" => error.is_a?(Outcome) ? error.status : error ? "retry" : "done", (@cost.is_a?(Hash) ? "spent" : "cost") => @cost}
       after = error.after if error.is_a?(Outcome)
       after = error.retry_after if error.is_a?(Denied)
       answer["after"] = after.to_f if after && after.to_f.finite?

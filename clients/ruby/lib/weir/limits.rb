@@ -10,7 +10,7 @@ module Weir
     NAME = /\.[A-Za-z0-9_-]+/
     BY = /,by=(?:(?:args|meta)#{NAME}|id|type|cost|key|timeout|max_attempts|traceparent)(?:#{NAME})*/
     RATE = %r{\A(\d+)/(\d+(?:\.\d+)?)?(us|ms|s|m|h|d|w)
-              ((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=jobs|#{BY})*)\z}x
+              ((?:,burst=\d+|,algorithm=(?:gcra|token-bucket|fixed-window|sliding-log)|,of=[a-z][a-z0-9_]{0,31}|#{BY})*)\z}x
     JOBS = /\Aconcurrency=(\d+)((?:#{BY})*)\z/
     COUNTS = 1..10**9
     TEN_YEARS = 3650 * UNITS["d"]
@@ -26,15 +26,18 @@ module Weir
         given = found[-1].split(",").drop(1).map { |option| option.split("=") }
         options = given.to_h
         @algorithm, @by, @count = rate ? options.fetch("algorithm", "gcra") : "concurrency", options["by"], found[1].to_i
-        @of_jobs = options.key?("of")
+        @of = options.fetch("of", "plain")
+        refuse "of=plain is left out" if options["of"] == "plain"
         @burst, @period = options.fetch("burst", @count).to_i, rate ? (rate[2] || "1").to_r * UNITS[rate[3]] : TEN_YEARS.to_r
         refuse "an option is there twice" if options.size < given.size
         check(options)
         @period = @period.to_i
       end
 
-      # How many slots a job of that cost takes.
-      def slots(cost) = @of_jobs || @algorithm == "concurrency" ? 1 : cost
+      # How many slots a job of that cost takes. unsaid: where it does not say.
+      def slots(cost, unsaid = 1)
+        @of == "jobs" || @algorithm == "concurrency" ? 1 : (cost.is_a?(Hash) ? cost : {"plain" => cost}).fetch(@of, unsaid)
+      end
 
       private
 
@@ -66,6 +69,7 @@ module Weir
       # When such a start may be.
       def start(now, cost)
         cost = @rule.slots(cost)
+        return now if cost.zero?
         return @running < @rule.count ? now : WHEN_ONE_ENDS if @rule.algorithm == "concurrency"
         return NEVER if cost > @rule.burst
         return [now, (@tat - Rational(@rule.period, @rule.count) * (@rule.burst - cost)).ceil].max if gcra?
@@ -79,6 +83,8 @@ module Weir
 
       def take(now, cost)
         cost = @rule.slots(cost)
+        return if cost.zero?
+
         if @rule.algorithm == "concurrency"
           @running += 1
         elsif gcra?
@@ -90,7 +96,9 @@ module Weir
       end
 
       # What started then has cost so much in truth.
-      def settle(at, cost, spent)
+      def settle(at, said, truth)
+        cost = @rule.slots(said)
+        spent = @rule.slots(truth, cost)
         return @tat += Rational(@rule.period, @rule.count) * (spent - cost) if gcra?
 
         @log = @log.map { |one| one == [at, cost] ? [at, spent] : one }

@@ -101,7 +101,7 @@ module Weir
 
       def do_about(document)
         Checks.check(document, {})
-        {protocol: 1, verbs: VERBS, capabilities: ["hold", "result"], partitions: 1}
+        {protocol: 1, verbs: VERBS, capabilities: ["costs", "hold", "result"], partitions: 1}
       end
 
       def do_enqueue(document)
@@ -138,13 +138,21 @@ module Weir
         (@limits[document["type"]]&.rules || []).each do |rule|
           next if rule.slots(document.fetch("cost", 1)) <= rule.burst
 
-          raise Invalid.new("wrong job: its cost #{document['cost']} never fits #{rule.text} of #{document['type']}", "cost")
+          raise Invalid.new("wrong job: its cost #{word(document['cost'])} never fits #{rule.text} of #{document['type']}", "cost")
         end
+      end
+
+      # A cost as places of a line have it.
+      def word(cost)
+        return cost.to_s unless cost.is_a?(Hash)
+
+        [cost["plain"], *cost.except("plain").sort.map { |name, n| "#{name}:#{n}" }].compact.join(",")
       end
 
       def add(document, queue, batch)
         front = %w[id type key cost].select { |name| document.key?(name) }
         body = document.slice(*front).merge(document.slice(*Checks::JOB.keys))
+        body["cost"] = body["cost"]["plain"] if body["cost"].is_a?(Hash) && body["cost"].keys == ["plain"] # as the handlers of a worker get it
         @batches[batch][:total] += 1 if batch
         @line << Kept.new({}.merge(body), queue, @now, @now, "waiting", 0, "", batch, nil)
         @line.last
@@ -318,7 +326,7 @@ module Weir
       def ask_limit(document, takes, tag = nil)
         place = document["place"]
         refuse(Invalid, "place", 'wrong document: "place" without "wait" or "leave"') if place && !document.key?("wait") && !document.key?("leave")
-        refuse(Invalid, "place", 'wrong document: "place" is of another cost') if place && place.split(".")[1].to_i != document.fetch("cost", 1)
+        refuse(Invalid, "place", 'wrong document: "place" is of another cost') if place && place.split(".")[1] != word(document.fetch("cost", 1))
         refuse(Invalid, "tag", 'wrong document: "tag" is not that of "place"') if tag && document.fetch("tag", tag) != tag
         refuse(Invalid, "leave", 'wrong document: "leave" without "place"') if document.key?("leave") && !document.key?("place")
 
@@ -349,7 +357,7 @@ module Weir
         answer[:retry_after] = after = start >= Limits::Gate::WHEN_ONE_ENDS ? when_one_ends : (start - @now) / 1e6
         return answer if after > document.fetch("wait", -1)
 
-        answer.merge(place: "#{@now}.#{cost}.#{tag || 'fake'}", ask_after: [5, after].min)
+        answer.merge(place: "#{@now}.#{word(cost)}.#{tag || 'fake'}", ask_after: [5, after].min)
       end
 
       # ---- Running
