@@ -100,7 +100,7 @@ TEST(test_random_worlds)
 {
     struct outcome o;
 
-    run_in(&o, NULL, built("bench/weir-scale"), "--worlds", "30", NULL);
+    run_in(&o, NULL, built("bench/weir-scale"), "--worlds", "15", NULL);
     if (o.code != 0)
         fail_msg("weir-scale: exit %d: %s%s", o.code, o.out, o.err);
 }
