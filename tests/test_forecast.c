@@ -86,11 +86,11 @@ static void drain(void)
         end_jobs();
 }
 
-static void enqueue_costs(const char *type, int count, int least, int most)
+static void enqueue_costs(const char *type, int count, int least, int most, const char *cost)
 {
     for (int i = 0; i < count; i++) {
         enqueue_with(type, textf("%s%d", type, i),
-                     textf("\"cost\":%d", least + (most > least ? i % (most - least + 1) : 0)));
+                     textf(cost, least + (most > least ? i % (most - least + 1) : 0)));
     }
 }
 
@@ -119,7 +119,9 @@ static void run_step(const char *step)
     else if (strncmp(step, "rate ", 5) == 0)
         must(turns_rate("slow", step + 5));
     else if (sscanf(step, "costs %79s %d %d %d", name, &n, &least, &most) == 4)
-        enqueue_costs(name, n, least, most);
+        enqueue_costs(name, n, least, most, "\"cost\":%d");
+    else if (sscanf(step, "tokens %79s %d %d %d", name, &n, &least, &most) == 4)
+        enqueue_costs(name, n, least, most, "\"cost\":{\"tokens\":%d}");
     else if (sscanf(step, "cost %79s", name) == 1)
         must(turns_use("slow", "use", name, NULL, 0));
     else if (strcmp(step, "share") == 0)
@@ -198,6 +200,11 @@ static const struct place {
      "worker 60; cost 5; rate fixed-window:10/60000000/0 fixed-window:3/60000000/0,of=jobs; many slow 20; "
      "drain",
      .first = "slow2", .last = "slow19", .type = "slow#0, 10 a minute, until"},
+    {"slots by name",
+     "worker 60; cost tokens:900; rate gcra:60/60000000/60,of=jobs gcra:6000/60000000/2000,of=tokens; many "
+     "slow "
+     "30; drain",
+     .first = "slow2", .last = "slow29", .type = "slow#1, 6,000 a minute, until"},
     {"keys by jobs", "worker 60; cost 50; rate gcra:6/60000000/2,of=jobs,by=key; keyed anna 9; drain",
      .first = "anna2", .last = "anna8", .type = "slow#0, 6 a minute for each key, until",
      .job = "slow#0/anna, 6 a minute, until"},
@@ -610,7 +617,7 @@ static void expect_random(uint64_t seed)
         enqueue_some_keyed(&state);
     else
         enqueue_costs("slow", (int)random_in(&state, 1, 60), cost,
-                      random_in(&state, 0, 2) ? cost : (int)random_in(&state, cost, burst));
+                      random_in(&state, 0, 2) ? cost : (int)random_in(&state, cost, burst), "\"cost\":%d");
     drain();
     assert_int_equal(status_limits(w, turns.now_us, &limits), 0);
     assert_int_equal(forecast_type(&limits, limits_type(&limits, "slow"), NULL, &last, &w->error), 0);

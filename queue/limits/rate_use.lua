@@ -1,6 +1,6 @@
 -- rate_use: holds a type by further limits, or no longer by some, and says what a job of it costs.
 --
--- ARGV: now, type, verb ("use" or "unuse"), cost ('' leaves it), what, by (for the log), limit, ...
+-- ARGV: now, type, verb ("use" or "unuse"), cost, as cost.lua writes it (what it does not say stays; '': nothing), what, by (for the log), limit, ...
 -- role: operator
 -- reply: JSON: {"asleep", "rest": as rate_wake has them}, where something may start earlier now
 --        {"missing": limit}: there is no such limit; the type does not use it
@@ -57,8 +57,9 @@ local function rate_use(ARGV)
         if missing then return answer{missing = missing} end
         if verb == 'unuse' then looked_at[#looked_at + 1] = ARGV[i] end
     end
-    if said and said ~= (t.costs or t.cost) then
-        types.set_cost(t, said)
+    local usual = t.costs or t.cost
+    if said and cost.over(said, usual) ~= usual then
+        types.set_cost(t, cost.over(said, usual))
         for _, limit in ipairs(t.limits) do looked_at[#looked_at + 1] = limit end
     end
     wrong = types.misfit(t, {})
