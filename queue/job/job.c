@@ -138,7 +138,7 @@ static const struct known known[] = {
 static const struct known *known_named(struct span name)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (span_is((struct span){known[i].name, known[i].len}, name))
+        if (known[i].len == name.len && memcmp(known[i].name, name.at, name.len) == 0)
             return &known[i];
     return NULL;
 }

@@ -273,7 +273,11 @@ void task_list_insert(struct task_list *list, struct task *before, struct task *
 
 void task_list_push(struct task_list *list, struct task *task)
 {
-    task_list_insert(list, list->tail, task);
+    task->prev = list->tail;
+    task->next = NULL;
+    *(list->tail ? &list->tail->next : &list->head) = task;
+    list->tail = task;
+    list->count++;
 }
 
 void task_list_remove(struct task_list *list, struct task *task)
@@ -287,8 +291,11 @@ struct task *task_list_pop(struct task_list *list)
 {
     struct task *task = list->head;
 
-    if (task)
-        task_list_remove(list, task);
+    if (!task)
+        return NULL;
+    list->head = task->next;
+    *(list->head ? &list->head->prev : &list->tail) = NULL;
+    list->count--;
     return task;
 }
 
