@@ -153,6 +153,25 @@ static int check_change(const struct applying *a, const json_t *change)
     return status < 0 ? say_where(a, strndupa(section, strcspn(section, " ")), section_title(section)) : 0;
 }
 
+/* Refuses another path for a limit of which keys keep rules of their own: those would be of another kind of keys. */
+static int check_keys(const struct applying *a, const char *limit)
+{
+    const json_t *want = section_at(a->want, "limit", limit), *have = section_at(a->have, "limit", limit);
+    const char *rules = json_string_value(json_object_get(want, "rules"));
+    bool goes = rules && (changes_path(a, limit) || !strstr(rules, ",by="));
+    size_t keys = json_array_size(json_object_get(have, "key-rules")),
+           kept = json_array_size(json_object_get(want, "key-rules"));
+
+    if (!goes || keys == 0 || (a->prune && kept == 0))
+        return 0;
+    return error_set(
+               &a->cli->error, WEIR_EINPUT,
+               "limit %s: keys that have rules of their own: %zu, and it would go by another path; apply it "
+               "without them and with --prune first",
+               limit, keys),
+           say_where(a, "limit", limit);
+}
+
 int apply_check(const struct applying *a)
 {
     const json_t *const states[] = {a->want, a->have};
@@ -171,6 +190,8 @@ int apply_check(const struct applying *a)
                 return error_set(&a->cli->error, WEIR_ECONFIG,
                                  "[%s]: there is no such limit yet; give its rules", section),
                        say_where(a, "limit", section_title(section));
+            if (limit && check_keys(a, section_title(section)) < 0)
+                return a->cli->error.status;
             if ((limit || section_is(section, "type")) && check_type(a, section_title(section)) < 0)
                 return a->cli->error.status;
         }

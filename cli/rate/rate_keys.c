@@ -30,6 +30,10 @@ static void put_next(FILE *to, const json_t *row, int64_t now_us)
 {
     char when[PHRASE_SIZE];
 
+    if (json_is_true(json_object_get(json_object_get(row, "own"), "closed"))) {
+        output_to(to, "when rules of its own are set again");
+        return;
+    }
     rate_format_when(now_us,
                      json_is_number(json_object_get(row, "next_start"))
                          ? json_us(json_object_get(row, "next_start"))

@@ -155,7 +155,7 @@ function claim_meet.unfit(gates, cost)
 end
 
 function claim_meet.unfit_reason(e, c)
-    return format('its cost of %s can never fit limit %s: %s', cost.say(c, e.base.of), e.name:match('^[^#]+'), e.base.text)
+    return format('its cost of %s can never fit limit %s: its burst is %d', cost.say(c, e.base.of), e.name:match('^[^#]+'), e.base.burst)
 end
 
 return claim_meet

@@ -8,7 +8,7 @@
 --
 -- Errors: WEIR hold: wants ..., as those of take_wait.
 -- format: any
--- uses: caller check cost gate holds line partition takes wake
+-- uses: caller check cost gate holds line partition rules takes wake
 
 local TTL_MOST = 86400000000 -- us
 local WHO_MOST = 200         -- bytes
@@ -27,6 +27,15 @@ local function start(ARGV, ttl)
     end
 end
 
+-- Answers a caller that asks for what it holds: it is allowed, and how the gates are.
+local function again(ARGV)
+    local limit = takes.limit_of(ARGV[4], '')
+    local key = limit.set and rules.key(limit.set, ARGV[5]) or ARGV[5]
+    if line.open(ARGV[4], key, limit, true) then return {1, 0, 0, 0, 0, us(now), '', ''} end
+    local burst, remaining, resets = line.figures(now)
+    return {1, burst, remaining, 0, resets - now, us(now), '', ''}
+end
+
 local function hold(ARGV)
     local ttl, name, who = tonumber(ARGV[10]), ARGV[4], ARGV[11]
     if #ARGV ~= 11 or ARGV[3] ~= '' or not is_whole(ttl, 1) or ttl > TTL_MOST or #who > WHO_MOST or find(who, '%c') then
@@ -43,7 +52,7 @@ local function hold(ARGV)
         holds.renew(token)
         gate.save()
         wake.all(false)
-        return {1, 0, 0, 0, 0, us(now), '', ''}
+        return again(ARGV)
     end
     wake.all(false)
     return caller.ask('hold', ARGV, true, start(ARGV, ttl))

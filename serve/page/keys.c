@@ -134,7 +134,10 @@ static void write_row(struct page *p, const struct keys *keys, const json_t *row
         put_doc_time(p, "next start", row, "next_start");
     } else {
         put_cell(p, "next start", false);
-        html(p->h, json_is_number(next) ? "when it is resumed</td>" : "when others end</td>");
+        html(p->h, json_is_true(json_object_get(json_object_get(row, "own"), "closed"))
+                       ? "when rules of its own are set again</td>"
+                   : json_is_number(next) ? "when it is resumed</td>"
+                                          : "when others end</td>");
     }
     write_state(p, row);
     if (p->r->actions)
