@@ -236,12 +236,12 @@ WEIR_INLINE WEIR_CHECKED int weir_take_costs(struct weir *w, const char *target,
 
 /* One of many takes: what you ask, and the answer. */
 struct weir_take_item {
-    const char *target; /* as in weir_take */
-    int64_t cost;       /* 0: 1 */
-    int status;         /* 0: take is the answer; else what is wrong with this one */
-    const char *why;    /* the same in words; NULL when status is 0. Static */
-    const char *costs;  /* NULL; else the cost by name, "tokens=900" or "3,tokens=900", instead of cost */
+    const char *target;      /* as in weir_take */
+    int64_t cost;            /* 0: 1 */
+    int status;              /* 0: take is the answer; else what is wrong with this one */
+    const char *why;         /* the same in words; NULL when status is 0. Static */
     const void *reserved[1]; /* NULL: what one may ask in a later version */
+    const char *costs;       /* NULL; else the cost by name, such as "tokens=900", instead of cost */
     struct weir_take take;
 };
 /* As count calls of weir_take, one after the other, with one round trip for each thousand. Returns 0: see each
