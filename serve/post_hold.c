@@ -1,6 +1,7 @@
 #include "serve/post_hold.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #include "serve/fields.h"
 
 #define WAIT_MOST_US INT64_C(60000000)
+#define SECONDS_DIGITS 15 /* of a time below 10^9 s to the microsecond */
 
 const struct resource hold_resources[] = {
     {"/hold", THREAD_LOOK, "limit key cost wait ttl tag who place leave", NULL, {.word = "hold"}},
@@ -31,7 +33,7 @@ static int read_span(const char *name, const char *text, int64_t *us, struct err
     double seconds = decimal_read(text, &end);
 
     if (*text >= '0' && *text <= '9' && !*end && seconds < 1e9)
-        *us = (int64_t)(seconds * 1e6);
+        *us = llround(seconds * 1e6);
     else if (duration_parse(text, us, &why) < 0)
         return error_set(e, WEIR_EINPUT, "%s: must be seconds, or a time such as 30s", name);
     return 0;
@@ -110,7 +112,7 @@ static bool is_gone(int peer)
 
 static int ask(struct weir *w, const char *verb, const json_t *document, json_t **answer, bool *lost)
 {
-    char *text = json_dumps(document, JSON_COMPACT);
+    char *text = json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(SECONDS_DIGITS));
     struct text reply = {0};
     int status = text ? call_verb(w, verb, (struct span){text, strlen(text)}, &reply, lost)
                       : error_no_memory(&w->error, verb);
