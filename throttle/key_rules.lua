@@ -35,6 +35,8 @@ local limits = {} -- limit -> whether it has, likewise
 
 local function ask_again() any, limits = nil, {} end
 
+key_rules.TEXT_MOST = 1024 -- bytes of a key as jobs have it: KEY_MOST of queue/call/call_take.lua
+
 local COUNTING = 'concurrency:1000000000'
 local MOST_KEPT = 1000
 

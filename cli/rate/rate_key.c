@@ -138,8 +138,18 @@ int rate_show_key(struct cli *cli, struct weir *w, const char *limit, const char
 
 /* ---- list */
 
+#define KEY_SHOWN 128 /* bytes: SHOWN of queue/job/body.lua */
+
+static void put_key(FILE *to, const json_t *row)
+{
+    char *key = text_of_ends(text_bytes(json_object_get(row, "key")), KEY_SHOWN);
+
+    output_to(to, "%s", key ? key : "");
+    free(key);
+}
+
 static const struct column columns[] = {
-    COLUMN("key", "key"),
+    {.heading = "key", .put = put_key},
     {.heading = "rules", .put_at = key_rules_put, .rest = true},
     {.heading = NULL},
 };

@@ -190,17 +190,19 @@ void type_remove_request(struct args *a, const char *prefix, int64_t now_us, con
     add_by(a);
 }
 
-#define KEY_TEXT_MOST 100 /* of a key that is kept beside its hash: TEXT_MOST of queue/state/key_pauses.lua */
+/* Bytes of a key that is kept beside its hash. */
+#define PAUSED_TEXT_MOST 100 /* TEXT_MOST of queue/state/key_pauses.lua */
+#define OWN_TEXT_MOST 1024   /* that of throttle/key_rules.lua */
 
 /* True when a key that is hashed may be kept as it is. */
-static bool is_kept(const char *key)
+static bool is_kept(const char *key, size_t most)
 {
     size_t len = strlen(key);
 
     for (size_t i = 0; i < len; i++)
         if (iscntrl((unsigned char)key[i]))
             return false;
-    return len <= KEY_TEXT_MOST;
+    return len <= most;
 }
 
 void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
@@ -212,7 +214,7 @@ void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, 
     script_begin(a, "rate_pause_key", prefix, now_us);
     args_add(a, limit);
     args_add(a, made);
-    args_add(a, strcmp(made, key) != 0 && is_kept(key) ? key : "");
+    args_add(a, strcmp(made, key) != 0 && is_kept(key, PAUSED_TEXT_MOST) ? key : "");
     add_time(a, how->for_us);
     args_add(a, reason_of(how));
     snprintf(name, sizeof name, "%s/%.200s", limit, is_printable(key) ? key : made);
@@ -246,7 +248,7 @@ void rate_set_key_request(struct args *a, const char *prefix, int64_t now_us, co
     script_begin(a, "rate_set_key", prefix, now_us);
     args_add(a, change->limit);
     args_add(a, made);
-    args_add(a, strcmp(made, change->key) != 0 && is_kept(change->key) ? change->key : "");
+    args_add(a, strcmp(made, change->key) != 0 && is_kept(change->key, OWN_TEXT_MOST) ? change->key : "");
     if (rules)
         rule_set_write(rules, text);
     args_add(a, text);

@@ -122,7 +122,7 @@ end
 
 local function wrong_arguments(ARGV)
     local for_us, revision = tonumber(ARGV[6]), tonumber(ARGV[8])
-    return #ARGV ~= 11 or not is_name(ARGV[2]) or not rules.is_key(ARGV[3]) or #ARGV[4] > key_pauses.TEXT_MOST or find(ARGV[4], '%c')
+    return #ARGV ~= 11 or not is_name(ARGV[2]) or not rules.is_key(ARGV[3]) or #ARGV[4] > key_rules.TEXT_MOST or find(ARGV[4], '%c')
         or ARGV[6] ~= '' and not is_whole(for_us, 1) or ARGV[7] ~= 'own' and ARGV[7] ~= 'closed' or ARGV[7] == 'closed' and ARGV[6] == ''
         or ARGV[8] ~= '' and not is_whole(revision) or ARGV[9] ~= '0' and ARGV[9] ~= '1'
 end
