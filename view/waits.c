@@ -116,7 +116,8 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
     if (rule)
         put_rate(to, gate);
     if (by)
-        output_to(to, " for each %s", json_string_value(by));
+        output_to(to, " for each %s%s", json_string_value(by),
+                  json_is_true(json_object_get(gate, "own_rule")) ? " with rules of its own" : "");
     if (json_is_object(paused))
         output_to(to, ", paused by hand");
     else if (json_us(json_object_get(gate, "throttled_until")) > now_us)

@@ -1,6 +1,7 @@
 #include "queue/status/waits.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "queue/status/forecast.h"
 
@@ -208,10 +209,41 @@ static bool is_slower(const struct rule *rule, const struct rule *than, const st
                           (double)than->count * (double)rule->period_us * limits_cost_at(rule, type);
 }
 
+/* Returns the rule that keys have for themselves in place of that one; NULL: not all that wait are known to have the same. */
+static const struct rule *rule_of_keys(const struct type_status *type, const char *limit,
+                                       const struct rule *rule, struct rule *own)
+{
+    const json_t *lanes = type->backlog ? type->backlog->lanes : NULL;
+    int64_t left = type_parked(type) - (type->backlog ? type->backlog->stopped : 0);
+    const char *text = NULL;
+    struct error ignored;
+
+    for (size_t i = 0; i < json_array_size(lanes); i++) {
+        const json_t *lane = json_array_get(lanes, i), *words = json_object_get(lane, "gates");
+
+        for (size_t at = 0; at + 3 < json_array_size(words); at += 4) {
+            const char *name = json_string_value(json_array_get(words, at)),
+                       *word = json_string_value(json_array_get(words, at + 3));
+
+            if (!name || strcmp(name, limit) != 0 || answer_int_at(words, at + 1) != rule->place)
+                continue;
+            if (!word || (text && strcmp(text, word) != 0))
+                return NULL;
+            text = word;
+            left -= answer_int(lane, "jobs");
+        }
+    }
+    if (!text || left > 0 || rule_read(text, own, &ignored) < 0)
+        return NULL;
+    own->place = rule->place;
+    return own;
+}
+
 /* Returns the strictest of the keyed rules of a type, or NULL. */
 static json_t *waits_keys(const struct type_status *type)
 {
-    const struct rule *found = NULL;
+    const struct rule *found = NULL, *its;
+    struct rule own;
     json_t *row = NULL;
 
     for (size_t i = 0; i < type->limit_count; i++) {
@@ -226,8 +258,12 @@ static json_t *waits_keys(const struct type_status *type)
                             found->by);
         }
     }
-    if (row)
-        set_rule(row, found, NULL);
+    if (!row)
+        return NULL;
+    its = rule_of_keys(type, answer_text(row, "limit_name"), found, &own);
+    if (its)
+        json_object_set_new(row, "own_rule", json_true());
+    set_rule(row, its ? its : found, NULL);
     return row;
 }
 
