@@ -603,7 +603,7 @@ TEST(gathered_lines)
 {
     enum { LINES = 2000 };
     int saved = dup(STDERR_FILENO);
-    char *text = malloc(LOG_READ_MOST), *at = text, number[16];
+    char *text = malloc(LOG_READ_MOST), *at = text, number[32];
     FILE *file = tmpfile();
     pthread_t other;
     size_t len;

@@ -171,7 +171,7 @@ void key_name(const char *text, char named[KEY_NAMED_SIZE])
     if (value && !json_is_string(value)) {
         value_key(value, text, made);
         if (strcmp(made, named) != 0)
-            snprintf(named + strlen(named), LIMIT_NAME_SIZE, "|%s", made);
+            snprintf(named + strlen(named), KEY_NAMED_SIZE - strlen(named), "|%s", made);
     }
     json_decref(value);
 }

@@ -102,7 +102,7 @@ bool section_read_pause(const char *value, int64_t now_us, int64_t *for_us, cons
 
 const char *section_paused_key(const char *rest, size_t *reason_len)
 {
-    const char *mark = strncmp(rest, KEY_BEFORE + 1, 3) == 0 ? rest - 1 : strstr(rest, KEY_BEFORE);
+    const char *mark = strncmp(rest, &KEY_BEFORE[1], 3) == 0 ? rest - 1 : strstr(rest, KEY_BEFORE);
 
     *reason_len = mark > rest ? (size_t)(mark - rest) : 0;
     return mark ? mark + strlen(KEY_BEFORE) : rest;
@@ -225,11 +225,11 @@ static int normal_pause(const char *text, char out[VALUE_SIZE], struct error *e)
 /* A key that could be taken for a reason and a key stands behind a mark of its own. */
 static void write_key_pause(char out[VALUE_SIZE], struct span when, struct span reason, const char *key)
 {
-    bool marked = strstr(key, KEY_BEFORE) || strncmp(key, KEY_BEFORE + 1, 3) == 0;
+    bool marked = strstr(key, KEY_BEFORE) || strncmp(key, &KEY_BEFORE[1], 3) == 0;
 
     snprintf(out, VALUE_SIZE, "%.*s %.*s%s%s", (int)when.len, when.at, (int)reason.len, reason.at,
              reason.len ? KEY_BEFORE
-             : marked   ? KEY_BEFORE + 1
+             : marked   ? &KEY_BEFORE[1]
                         : "",
              key);
 }
