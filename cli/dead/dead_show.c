@@ -96,7 +96,7 @@ int dead_run_list(struct cli *cli, struct weir *w)
     if (status == 0 && list.met == 0 && !cli->json)
         output_to(stderr, "no dead jobs there\n");
     if (status == 0 && list.met > list.limit)
-        output_to(stderr, "%s shown, the oldest; --limit N shows more\n",
+        output_to(stderr, "%s shown, the newest; --limit N shows more\n",
                   counted(list.limit, "dead job", shown));
     return status;
 }

@@ -205,14 +205,15 @@ static int fill(const struct pages *p, struct strand *s, int at)
 /* The partition whose row comes first; -1: none has any. */
 static int first_strand(const struct pages *p, const struct strand *strands)
 {
-    int64_t least = INT64_MAX;
+    int64_t best = 0;
     int first = -1;
 
     for (int at = 0; at < client_count(p->w); at++) {
         const json_t *row = row_of(p, &strands[at]);
+        int64_t n = answer_int(row, p->by);
 
-        if (row && (first < 0 || answer_int(row, p->by) < least)) {
-            least = answer_int(row, p->by);
+        if (row && (first < 0 || (p->down ? n > best : n < best))) {
+            best = n;
             first = at;
         }
     }

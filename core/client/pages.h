@@ -31,6 +31,7 @@ struct pages {
     /* Merges: the member that is the list of rows, and the number in each of these by which all are in order. Each row is taken as a
      * page of its own, which has "now", rows, and in "raw" the text of the row's index. */
     const char *rows, *by;
+    bool down; /* merges: the largest number first */
 };
 
 WEIR_CHECKED int pages_walk(const struct pages *p);

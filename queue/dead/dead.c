@@ -134,7 +134,8 @@ int dead_walk(const struct dead_walk *walk)
                                       .take = take_page,
                                       .rests = true,
                                       .rows = strcmp(walk->verb, "list") == 0 ? "found" : NULL,
-                                      .by = "since"});
+                                      .by = "since",
+                                      .down = true});
 }
 
 /* ---- What is kept of them */

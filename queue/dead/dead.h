@@ -1,5 +1,5 @@
-/* The dead jobs, gone through page by page, oldest first: pages are short for Redis however many jobs there
- * are. What dead.lua says. */
+/* The dead jobs, gone through page by page, a list from the newest down, all else from the oldest up: pages are short
+ * for Redis however many jobs there are. What dead.lua says. */
 #pragma once
 
 #include "core/client/answer.h"

@@ -1,4 +1,4 @@
--- dead: one page of the dead jobs, oldest first, and of those on it that are asked for: how many there are, what they are, or their
+-- dead: one page of the dead jobs, a list from the newest down, all else from the oldest up, and of those on it that are asked for: how many there are, what they are, or their
 -- way back to the tail of their queue, or their end.
 --
 -- A page begins behind the record where the last one ended, whether that is still there or not: none is passed over and none comes
@@ -24,7 +24,10 @@
 local PAGE_MOST = 200
 
 -- Where a walk begins, and the score at which it will end.
-local function begin_walk(older, newer)
+local function begin_walk(older, newer, newest)
+    if newest then
+        return older and call('ZCOUNT', P .. 'dead', '(' .. us(now - older), '+inf') or 0, newer and us(now - newer) or '-inf'
+    end
     local rank = newer and call('ZCOUNT', P .. 'dead', '-inf', '(' .. us(now - newer)) or 0
     if older then return rank, us(now - older) end
     local last = call('ZRANGE', P .. 'dead', '-1', '-1', 'WITHSCORES')[2]
@@ -161,12 +164,15 @@ local function dead(ARGV)
     if wrong then return check.refuse_key(wrong) end
 
     local rank, till
+    local newest = asked.verb == 'list' and 'REV' or nil
     if asked.till then
-        rank, till = dead_records.rank_behind(asked.score, asked.record), asked.till
+        local before
+        rank, before = dead_records.rank_behind(asked.score, asked.record)
+        rank, till = newest and call('ZCARD', P .. 'dead') - before or rank, asked.till
     else
-        rank, till = begin_walk(tonumber(asked.older), tonumber(asked.newer))
+        rank, till = begin_walk(tonumber(asked.older), tonumber(asked.newer), newest)
     end
-    local records, scores, ended = dead_records.page(rank, asked.most, tonumber(till))
+    local records, scores, ended = dead_records.page(rank, asked.most, tonumber(till), newest)
     local found, raw = verbs[asked.verb](choose(records, scores, asked), asked)
     if not found then return check.refuse_key(raw) end
     found.looked_at = #records

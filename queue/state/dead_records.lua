@@ -1,4 +1,4 @@
--- dead_records: the records of `dead`, oldest first; whoever has put them there, each can be read as something.
+-- dead_records: the records of `dead`, by when they died; whoever has put them there, each can be read as something.
 --
 -- uses: body counters time_budget
 local dead_records = {}
@@ -71,11 +71,11 @@ function dead_records.precedes(a, b)
     return false
 end
 
--- Returns the rank of the first record behind a place. A record that is gone is searched among those of the same score; where these are too large
--- for one call, some that stand before it are met again.
+-- Returns the rank of the first record behind a place, and how many records stand before it. A record that is gone is searched among those of the
+-- same score; where these are too large for one call, some that were met already are met again, whichever way one goes.
 function dead_records.rank_behind(score, record)
     local rank = call('ZRANK', P .. 'dead', record)
-    if rank and tonumber(call('ZSCORE', P .. 'dead', record)) == tonumber(score) then return rank + 1 end
+    if rank and tonumber(call('ZSCORE', P .. 'dead', record)) == tonumber(score) then return rank + 1, rank end
     local low, high = call('ZCOUNT', P .. 'dead', '-inf', '(' .. score), call('ZCOUNT', P .. 'dead', '-inf', score)
     local bytes = 0
     while low < high and bytes < BYTES_MOST do
@@ -84,12 +84,12 @@ function dead_records.rank_behind(score, record)
         bytes = bytes + #found
         if dead_records.precedes(record, found) then high = middle else low = middle + 1 end
     end
-    return low
+    return low, high
 end
 
--- Reads up to `most` records from a rank on, fewer where they are large or time is up, and their scores. till: the last score that counts. true:
--- there are no more.
-function dead_records.page(rank, most, till)
+-- Reads up to `most` records from a rank on, fewer where they are large or time is up, and their scores. till: the last score that counts. newest:
+-- 'REV' counts ranks and reads from the newest record down, nil from the oldest up. true: there are no more.
+function dead_records.page(rank, most, till, newest)
     local records, scores, bytes, slice, next_look = {}, {}, 0, 1, AT_ONCE
     while #records < most and bytes < BYTES_MOST do
         if #records >= next_look then
@@ -97,9 +97,10 @@ function dead_records.page(rank, most, till)
             next_look = #records + AT_ONCE
         end
         local from = rank + #records
-        local got = call('ZRANGE', P .. 'dead', us(from), us(from + slice - 1), 'WITHSCORES')
+        local got = call('ZRANGE', P .. 'dead', us(from), us(from + slice - 1), unpack(newest and {newest, 'WITHSCORES'} or {'WITHSCORES'}))
         for i = 1, #got, 2 do
-            if tonumber(got[i + 1]) > till then return records, scores, true end
+            local score = tonumber(got[i + 1])
+            if newest and score < till or not newest and score > till then return records, scores, true end
             if bytes >= BYTES_MOST then return records, scores, false end
             records[#records + 1], scores[#scores + 1] = got[i], got[i + 1]
             bytes = bytes + #got[i]
