@@ -49,6 +49,18 @@ static void write_rules(struct metrics *m, const json_t *limits)
     }
 }
 
+static void write_own_keys(struct metrics *m, const json_t *limits)
+{
+    const json_t *limit;
+    size_t i;
+
+    metrics_family(m, "weir_limit_own_rule_keys", "gauge", "Keys of a limit that have rules of their own.");
+    json_array_foreach((json_t *)limits, i, limit)
+        if (json_int_of(limit, "own_key_count") > 0)
+            metrics_row(m, "weir_limit_own_rule_keys", "limit", json_text_of(limit, "name"), NULL, NULL,
+                        (double)json_int_of(limit, "own_key_count"));
+}
+
 static void write_slots(struct metrics *m, const json_t *limits, const json_t *totals)
 {
     static const char *const whys[] = {"no_job", "no_executor", "held", "late"};
@@ -143,6 +155,7 @@ void metrics_limits(struct metrics *m, struct weir *w, const struct all_limits *
     } else {
         write_rules(m, limits);
         write_paused(m, limits);
+        write_own_keys(m, limits);
         write_slots(m, limits, totals);
     }
     metrics_alone(m, "weir_limits", "gauge", "Limits that are set; the first 200 by name have rows.",

@@ -73,6 +73,8 @@ json_t *limit_document(const struct limits *limits, const struct limit *limit)
                     limit->readable ? json_time(limits_next_start(limits, limit)) : json_null(), "paused",
                     pause_document(pause), "types", types_json(limits, limit->name), "quiet",
                     limits_are_quiet(limits, limit));
+    if (limit->own_keys > 0)
+        json_object_set_new(doc, "own_key_count", json_integer(limit->own_keys));
     if (limits_are_closed(limits, limit))
         json_object_set_new(doc, "closed", json_true());
     json_decref(pause);

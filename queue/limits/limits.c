@@ -140,7 +140,9 @@ static int take_page(const json_t *page, void *arg)
         done = row;
         if (row) {
             at[out->count] = (struct limit){0};
-            done = read_limit(row, out->now_us, &at[out->count++]);
+            done = read_limit(row, out->now_us, &at[out->count]);
+            at[out->count].own_keys = answer_int(json_object_get(page, "own_keys"), at[out->count].name);
+            out->count++;
         }
         free(row);
     }

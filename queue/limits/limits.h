@@ -20,9 +20,10 @@ struct limit {
     int64_t factor[RULES_MAX]; /* thousandths of the rate that are granted now; 0: the rule does not adapt */
     int64_t held_until_us[RULES_MAX]; /* of its gates, for a job that waits for others too; 0: not held */
     int64_t pause_until_us;           /* of the limit as a whole; not above now_us: it is not paused */
-    char *reason;    /* in the words of who has paused it, as status_limits tells it; NULL: nobody has said */
-    int64_t now_us;  /* Redis's time when it was read */
-    bool drops_keys; /* as it would be, the rules that single keys have for themselves are gone */
+    char *reason;   /* in the words of who has paused it, as status_limits tells it; NULL: nobody has said */
+    int64_t now_us; /* Redis's time when it was read */
+    int64_t own_keys; /* keys of it that have rules of their own */
+    bool drops_keys;  /* as it would be, the rules that single keys have for themselves are gone */
 };
 
 /* What rates.keyless of queue/limits/rates.lua tells of a type: jobs of it that have nothing at the path by which a limit tells them apart, of so many. They share one gate. */

@@ -332,7 +332,10 @@ static void write_summary(struct page *p, const struct limits *limits, const str
     if (last.last_us > 0 && last.because)
         html(p->h, " <small>%r%s</small>",
              last.last_us == GATE_NEVER ? "" : "at the earliest: ", forecast_reason(last.because));
-    html(p->h, "</dd></div><div><dt>state</dt><dd><small>");
+    html(p->h, "</dd></div>");
+    if (limit->own_keys > 0)
+        html(p->h, "<div><dt>keys with rules of their own</dt><dd>%n</dd></div>", limit->own_keys);
+    html(p->h, "<div><dt>state</dt><dd><small>");
     write_limit_state(p, limit);
     html(p->h, "</small></dd></div></dl>");
 }
