@@ -577,18 +577,23 @@ TEST_WITH(nastiness_of_each_kind_is_shown_as_it_is, begin, NULL)
     redisFree(pusher);
 }
 
+#define TEN "0123456789"
+
 TEST_WITH(jobs_are_found_by_a_search, begin, NULL)
 {
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 60);
     stage_enqueue(&stage, "other", "{\"secret\":\"s3cret\"}", 61, 1);
     page(200, "/jobs?q=type%3Aother", "href=\"/jobs/j61?at=queue%3Adefault&amp;from=0\"", "!href=\"/jobs/j1",
-         "!/ask?");
+         "!/ask?", "data-label=\"args\"><span><bdi>{&quot;secret&quot;:&quot;s3cret&quot;}</bdi>");
+    stage_enqueue(&stage, "long", "{\"of\":\"" TEN TEN TEN TEN TEN TEN TEN TEN TEN "<b>" TEN "\"}", 62, 1);
+    page(200, "/jobs?q=type%3Along", TEN "&lt;b&gt;...</bdi>");
     page(200, "/jobs?q=type%3Amail");
     assert_int_equal(count_of("href=\"/jobs/j"), 50);
     assert_shows("Go on");
     page(200, "/jobs?q=size%3A%3Cb%3E", "Not a search:");
     usual.hide_args = true;
     page(200, "/jobs?q=args.secret%3As3cret", "--hide-args", "!j61");
+    page(200, "/jobs?q=type%3Aother", "j61", "!s3cret");
     usual.hide_args = false;
     usual.actions = true;
     page(200, "/jobs?q=type%3Amail", "/ask?do=jobs-cancel&amp;name=type%3Amail&amp;back=");

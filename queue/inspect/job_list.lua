@@ -5,13 +5,14 @@
 --       says: places, as places.lua has them, the next one first
 -- role: viewer
 -- reply: JSON: {"now": "us", "looked_at": jobs of this page, "matched": of these, "next": [place, from, ...], if there is more,
---        "batch": one that was cancelled, whose jobs the search is not for therefore, "jobs": [{...}, ...]}: of each what find_job says but for its entry; "reason": of a dead job, else its last failure
+--        "batch": one that was cancelled, whose jobs the search is not for therefore, "jobs": [{...}, ...]}: of each what find_job says but for its entry; "reason": of a dead job, else its last failure; "args": their beginning
 --
 -- writes: nothing
 -- uses: body described job_search job_text places types
 
 local REASON_MOST = 1000 -- bytes
 local NAME_MOST = 128
+local ARGS_MOST = 100 -- bytes
 
 local jobs, matched, rows_most -- of one call
 
@@ -33,6 +34,7 @@ local function row_of(state, of_lane, entry, more)
     job.type = job.type or body.type(entry)
     job.key = shown_key(job, entry)
     job.reason = job.reason or job.failure
+    job.args = job_text.beginning(entry, 'args', ARGS_MOST)
     job.id, job.reason = job.id and sub(job.id, 1, NAME_MOST), job.reason and sub(job.reason, 1, REASON_MOST)
     job.body_at, job.header, job.token, job.item, job.score, job.failure, job.result = nil, nil, nil, nil, nil, nil, nil
     return job

@@ -2,6 +2,7 @@
 --
 --   job_text.value(entry, path)  what json_read has of its body at "member.member"; nil: nothing, or an object or array of more bytes
 --                                than NESTED_MOST. Of a whole number beyond 2^53, which json_read rounds, its digits
+--   job_text.beginning(entry, name, most)  that member of its body as it is written, cut behind so many bytes; nil: there is none
 --
 -- A large text is walked through from member to member: a string is passed over by searching for its end, an object or array by its
 -- brackets. Where that is not sure (brackets in strings, too many members), the name is searched for, and the member is it if all that is
@@ -189,6 +190,15 @@ function job_text.value(entry, path)
     if value ~= UNSURE then return value end
     value = decoded(sub(entry, at), path)
     return is_rounded(value) and digits_of(entry, value) or value
+end
+
+function job_text.beginning(entry, name, most)
+    local _, at = heads.attrs_of(entry)
+    at = match(entry, '^%s*()', at)
+    at = byte(entry, at) == 123 and find_member(entry, at, name)
+    local last = at and at ~= UNSURE and value_end(entry, at)
+    if not last then return nil end
+    return last - at < most and sub(entry, at, last) or sub(entry, at, at + most - 1) .. '...'
 end
 
 return job_text

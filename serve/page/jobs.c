@@ -1,16 +1,29 @@
 /* The jobs that a search is for: its address can be kept, a page is looked for a moment and may be gone on with, and what matches
  * can be changed as a whole once it was counted. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "queue/inspect/job_search.h"
 #include "serve/page/parts.h"
 #include "view/jobs.h"
+#include "view/text.h"
 
 #define ROWS 50
 
 /* ---- Looking */
+
+static void add_args(json_t *rows, const json_t *jobs)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        char *args = text_of(text_bytes(json_object_get(json_array_get(jobs, i), "args")));
+
+        if (args)
+            json_object_set_new(json_array_get(rows, i), "args", json_string(args));
+        free(args);
+    }
+}
 
 int jobs_look(struct page *p, const struct job_search *search, const char *cursor, int64_t rows,
               struct jobs_found *found)
@@ -23,6 +36,7 @@ int jobs_look(struct page *p, const struct job_search *search, const char *curso
     if (status < 0)
         return status;
     found->rows = jobs_document(json_object_get(page, "jobs"));
+    add_args(found->rows, json_object_get(page, "jobs"));
     found->looked_at = answer_int(page, "looked_at");
     found->of = answer_int(page, "of");
     p->now_us = answer_int(page, "now") > 0 ? answer_int(page, "now") : p->now_us;
@@ -69,13 +83,15 @@ static void write_row(struct page *p, const json_t *job)
     put_doc_count(p, "attempts", job, "attempts");
     put_doc_time(p, "enqueued", job, "enqueued_at");
     put_doc_time(p, "since", job, json_object_get(job, "start") ? "start" : "since");
+    put_doc_secret(p, "args", job, "args");
     put_doc_secret(p, "reason", job, "reason");
     html(p->h, "</tr>");
 }
 
 static void write_rows(struct page *p, const struct job_search *search, const struct jobs_found *found)
 {
-    put_rows(p, "", "Job|Type|State|Key|Queue|#Attempts|#Enqueued|#Since, due|Reason", found->rows, write_row,
+    put_rows(p, "", "Job|Type|State|Key|Queue|#Attempts|#Enqueued|#Since, due|Args|Reason", found->rows,
+             write_row,
              found->next ? "None so far."
              : job_search_has(search, "state", "finished") || job_search_value(search, "id")
                  ? "No job is like that."
