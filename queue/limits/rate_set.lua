@@ -100,12 +100,6 @@ local function holds_ahead(before, words)
     return true
 end
 
-local function gates_of(name, limit)
-    local names = {}
-    for i, rule in ipairs(limit and limit.global or {}) do names[i] = rates.gate_name(name, rule) end
-    return names
-end
-
 local function set(name, before, words)
     local new = rules.read(concat(words, ' '))
     key_pauses.move(name, rules.read(before or ''), new)
@@ -117,7 +111,6 @@ local function set(name, before, words)
     end
     rates.write(name, marks)
     for _, rule in ipairs(new.global) do gate.load(rates.gate_name(name, rule), rule) end
-    rates.take_over(new.global, gates_of(name, new), gates_of(name, rules.read(before or '')))
     gate.save()
 end
 

@@ -102,12 +102,29 @@ end
 
 -- ---- Changing it
 
+-- Lets the gates of a key count by its rules from now on, and charges those that are new what the others have in use.
+local function turn_over(limit, set, key, names)
+    local used, was = 0, {}
+    for _, name in ipairs(names) do was[name] = true end
+    local list = key_rules.list(limit, set, key)
+    for _, rule in ipairs(list) do
+        local name = rates.gate_name(limit, rule) .. '/' .. key
+        local g = was[name] and gate.load_safe(name, rule)
+        if g and not rule.in_flight then used = max(used, (g.algorithm.used(g))) end
+    end
+    for _, rule in ipairs(list) do
+        local name = rates.gate_name(limit, rule) .. '/' .. key
+        local g = used > 0 and not was[name] and not rule.in_flight and gate.load_safe(name, rule)
+        local lacks = g and min(used, rule.burst) - g.algorithm.used(g) or 0
+        if lacks > 0 then gate.charge(g, lacks) end
+    end
+end
+
 local function write(limit, set, key, before, r)
     local names = key_rules.gates(limit, set, key)
     for _, rule in ipairs((key_rules.list(limit, set, key))) do gate.load_safe(rates.gate_name(limit, rule) .. '/' .. key, rule) end
     if r then key_rules.write(limit, key, r) else key_rules.forget(limit, key) end
-    local list = key_rules.list(limit, set, key)
-    rates.take_over(list, key_rules.gates(limit, set, key), names)
+    turn_over(limit, set, key, names)
     key_pauses.again(limit, set, key)
     gate.save()
     return names

@@ -3,7 +3,7 @@
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
 --   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
 --   acts: the same of what concerns no limit and no type: however much that is, the changes stay
--- uses: bell check counters gate key_pauses lane leases revisions rules types wake
+-- uses: bell check counters key_pauses lane leases revisions rules types wake
 
 local rates = {}
 
@@ -50,21 +50,6 @@ function rates.write(name, parts)
 end
 
 function rates.gate_name(limit, rule) return limit .. '#' .. rule.index end
-
--- Charges the gates of a list of rules that were not among those until now with what the others have in use that count the same.
-function rates.take_over(list, names, until_now)
-    local was, used = {}, {}
-    for _, name in ipairs(until_now) do was[name] = true end
-    for i, rule in ipairs(list) do
-        local g = was[names[i]] and not rule.in_flight and gate.load_safe(names[i], rule)
-        if g then used[rule.of or ''] = max(used[rule.of or ''] or 0, (g.algorithm.used(g))) end
-    end
-    for i, rule in ipairs(list) do
-        local g = used[rule.of or ''] and not was[names[i]] and not rule.in_flight and gate.load_safe(names[i], rule)
-        local lacks = g and min(used[rule.of or ''], rule.burst) - g.algorithm.used(g) or 0
-        if lacks > 0 then gate.charge(g, lacks) end
-    end
-end
 
 -- True when word is in list.
 function rates.has(list, word)
