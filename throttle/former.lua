@@ -6,7 +6,6 @@
 --   former.text(formers)
 --   former.of(g)                      makes a former state of the state of a gate
 --   former.add(formers, f)            of too many two become one
---   former.owe(g, formers)            after a change: what they have charged beyond full is owed under the new rule too
 --   former.keep_under(g)              has one of the rule in whose place that of the gate holds, and of no other one that is to stay
 --   former.note(g, s, k, cost)        k jobs of that cost start at s
 --   former.charge(g, slots, under)    slots are charged now; under: so many of what the rule counts in whose place that of the gate holds
@@ -21,9 +20,6 @@
 --   * A bucket of the largest burst and the highest rate that were in force in a time never overflows by all that started in that time:
 --     such a bucket is never fuller than a state is below its burst. A start takes the same from both; where the state is full, the
 --     bucket is at most so. A new rule that is not filled to its burst takes over from the state of the largest burst.
--- What is charged beyond full, a debt, drains by the rule under which it was charged, and nothing starts until then. So the new rule is as full at that
--- time as the others are then. A rate that adapts forgets its debt: what is in use then is told by a rate that was lower.
---
 -- A former state is forgotten when its .till has come, and its slots are all back, or the rule of now lets as many start at once: then the second
 -- holds without it. The .till is when what was used by then is back, and a period after the rule was left at least, so that rules that take turns
 -- lose no slots by being filled anew. Of more than MOST two become one that has at least as much in use.
@@ -98,27 +94,7 @@ function former.of(g)
     local f = {rule = rule, base = rule, till = max(algorithm.resets(g), now + rule.period)}
     former.load(f, algorithm, algorithm.store(g))
     f.lows = nil
-    local _, at = rule.algorithm.used(f)
-    if g.factor and rule.algorithm.start(f, 0) > at then
-        algorithm.fresh(f)
-        algorithm.fill(f, rule.burst, at)
-    end
     return f
-end
-
--- Counts what a state has in use at a time at which it owes nothing.
-local function used_at(f, at) return f.rule.burst - f.rule.algorithm.count(f, at, f.rule.burst, 1) end
-
-function former.owe(g, formers)
-    local till, used = now, 0
-    for _, f in ipairs(formers) do
-        local _, at = f.rule.algorithm.used(f)
-        local full = f.rule.algorithm.start(f, 0)
-        if full > at then till = max(till, full) end
-    end
-    if till == now or g.base.in_flight then return end
-    for _, f in ipairs(formers) do used = max(used, used_at(f, till)) end
-    g.algorithm.note(g, till, max(0, min(used, g.rule.burst) - used_at(g, till)))
 end
 
 -- Takes the former state that is drained first out of a list, but for one that is to stay.
@@ -152,7 +128,7 @@ local function merge(formers)
     local n = max((a.rule.algorithm.used(a)), (b.rule.algorithm.used(b)))
     local rule, till = merged_rule(a.rule, b.rule), max(a.till, b.till)
     if not rule then
-        local count = max(a.rule.burst, b.rule.burst)
+        local count = max(n, a.rule.burst, b.rule.burst)
         local period = max(count, min(exact.TEN_YEARS, max(till, drained) - now))
         rule, till = rules.one(format('fixed-window:%d/%d/%d', count, period, now % period)), now + period
     end

@@ -366,18 +366,10 @@ static int64_t used_at_last(const struct gate *g, int64_t now_us, int64_t *at_us
     return ops_of(g)->used(g, last_us);
 }
 
-/* Returns when a state owes nothing any more; at_us: what it has in use counts at that time at the earliest. */
-static int64_t owes_until(const struct gate *f, int64_t now_us, int64_t *at_us)
-{
-    *at_us = max_i64(now_us, ops_of(f)->last(f));
-    return ops_of(f)->start(f, now_us, 0);
-}
-
-/* Makes a former state of the state of g. A rate that adapts forgets its debt. */
+/* Makes a former state of the state of g. */
 static int leave(struct gate *g, int64_t now_us)
 {
     struct gate *f;
-    int64_t at_us;
 
     if (in_flight(&g->base))
         return 0;
@@ -388,32 +380,7 @@ static int leave(struct gate *g, int64_t now_us)
     f->base = f->rule = bare(&g->base);
     f->till_us = max_i64(drained_us(g), now_us + g->base.period_us);
     move_words(f, g);
-    if (!g->factor || owes_until(f, now_us, &at_us) <= at_us)
-        return 0;
-    empty(f);
-    return ops_of(f)->fill(f, at_us, f->rule.burst);
-}
-
-/* After a change: what former states have charged beyond full is owed under the new rule too, until it has drained by theirs. */
-static int owe(struct gate *g, int64_t now_us)
-{
-    int64_t till_us = now_us, slots = 0, at_us;
-
-    for (int i = 0; i < g->former_count; i++) {
-        int64_t until_us = owes_until(&g->former[i], now_us, &at_us);
-
-        if (until_us > at_us)
-            till_us = max_i64(till_us, until_us);
-    }
-    if (till_us == now_us || in_flight(&g->base))
-        return 0;
-    for (int i = 0; i < g->former_count; i++) {
-        const struct gate *f = &g->former[i];
-
-        slots = max_i64(slots, min_i64(f->rule.burst, ops_of(f)->used(f, till_us)));
-    }
-    slots = min_i64(slots, g->rule.burst) - ops_of(g)->used(g, till_us);
-    return ops_of(g)->note(g, till_us, max_i64(0, slots));
+    return 0;
 }
 
 static struct gate take_first_drained(struct gate *g)
@@ -462,7 +429,7 @@ static int merge_former(struct gate *g, int64_t now_us)
 
     if (!merged_rule(&a.rule, &b.rule, &rule)) {
         rule = (struct rule){.algorithm = ALGORITHM_FIXED_WINDOW};
-        rule.count = rule.burst = max_i64(a.rule.burst, b.rule.burst);
+        rule.count = rule.burst = max_i64(min_i64(slots, SLOTS_MOST), max_i64(a.rule.burst, b.rule.burst));
         rule.period_us = max_i64(rule.count, min_i64(TEN_YEARS_US, end_us - now_us));
         rule.offset_us = now_us % rule.period_us;
         till_us = now_us + rule.period_us;
@@ -519,10 +486,10 @@ int gate_change(struct gate *g, const struct rule *rule, int64_t now_us)
     }
     begin_rule(g, rule, is_back ? &same : NULL, now_us);
     if (is_back)
-        return owe(g, now_us);
+        return 0;
     for (int i = 0; i < g->former_count; i++)
         slots = max_i64(slots, used_at_last(&g->former[i], now_us, &at_us));
-    return ops_of(g)->fill(g, at_us, min_i64(slots, rule->burst)) < 0 ? WEIR_EINTERNAL : owe(g, now_us);
+    return ops_of(g)->fill(g, at_us, min_i64(slots, rule->burst));
 }
 
 int gate_change_between(struct gate *g, const struct rule *rule, int64_t from_us, int64_t to_us,

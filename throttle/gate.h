@@ -38,11 +38,11 @@ WEIR_CHECKED int gate_charge(struct gate *g, int64_t now_us, int64_t slots);
 /* Ends a job that was in flight; only concurrency cares. */
 void gate_release(struct gate *g);
 /* Changes the rule: what is in use stays in use, rounded up, at most what the new one can hold, and what it was under the rule until now is
- * remembered (gate.lua); what is owed stays owed. WEIR_EINTERNAL: out of memory, and g is to be freed. */
+ * remembered (gate.lua). WEIR_EINTERNAL: out of memory, and g is to be freed. */
 WEIR_CHECKED int gate_change(struct gate *g, const struct rule *rule, int64_t now_us);
 /* Changes the rule at a time that nobody knows, from from_us on and by to_us: what is in use is the least that it can be. Under a rule that
  * was in force before that is what is remembered of it, while it surely is and when all starts were taken in the order in which they were
- * granted; else nothing. No former state is forgotten. What was owed counts for nothing. */
+ * granted; else nothing. No former state is forgotten. */
 WEIR_CHECKED int gate_change_between(struct gate *g, const struct rule *rule, int64_t from_us, int64_t to_us,
                                      bool in_order);
 /* Moves the gate's times back, as the clock has stepped back by us microseconds. */

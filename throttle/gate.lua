@@ -146,7 +146,6 @@ local function change(g, whole)
         end
         g.algorithm.fill(g, min(n, whole.burst), at)
     end
-    former.owe(g, formers)
     g.former = formers[1] and formers or false
     g.changed = true
 end

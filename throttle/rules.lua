@@ -28,7 +28,7 @@
 --   store(g)                its words
 --   back(g, us)             the clock has stepped back
 --   start(g, cost)          the earliest time from now on, and not before that of the last take; huge: never, or not
---                           before something else happens. Of cost 0 (not with of=jobs): when nothing is owed any more
+--                           before something else happens
 --   count(g, s, most, cost) how many of most jobs may start at s
 --   take(g, s, k, cost)     k jobs start at s, which start() and count() allowed
 --   note(g, s, slots)       slots were taken at s while another rule was in force: they count, but make it no fuller than full

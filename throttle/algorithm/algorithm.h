@@ -8,8 +8,7 @@
 
 #define SLOTS_MOST 1000000000 /* no state counts more */
 
-/* The functions do what those of these names in gate.h do, for a gate that is not paused; slots fit the rule's burst. start() of no slots
- * says when nothing is owed any more. */
+/* The functions do what those of these names in gate.h do, for a gate that is not paused; slots fit the rule's burst. */
 struct algorithm_ops {
     const char *name;     /* in both forms of a rule */
     bool bursts, offsets; /* a rule may have burst=, offset= */

@@ -171,7 +171,7 @@ end
 function gcra.start(g, cost)
     local rule = g.rule
     local q, r = rule.tau_us, rule.tau_rem
-    if cost ~= 1 then
+    if cost > 1 then
         if cost > rule.burst then return huge end
         q, r = times(rule, rule.burst - cost)
     end

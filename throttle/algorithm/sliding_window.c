@@ -69,8 +69,6 @@ static int64_t start(const struct gate *g, int64_t now_us, int64_t slots)
     int64_t s_us = max_i64(now_us, g->word[LAST_US]);
     struct buckets b = buckets_at(g, s_us);
 
-    if (slots == 0 && max_i64(b.current, b.previous) <= g->rule.count)
-        return s_us; /* two windows may be full by what was noted */
     if (b.current + slots > g->rule.count)
         b = next_window(&g->rule, &b);
     return max_i64(s_us, room_at(&g->rule, &b, g->rule.count - b.current - slots));

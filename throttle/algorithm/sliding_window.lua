@@ -52,7 +52,6 @@ function sliding_window.start(g, cost)
     if cost > rule.count then return huge end
     local s = max(now, g.last)
     local begin, current, previous = buckets(g, s)
-    if cost == 0 and max(current, previous) <= rule.count then return s end -- two windows may be full by what was noted
     local room = rule.count - current - cost
     if room >= 0 then return max(s, (room_at(rule, begin, previous, room))) end
     return (room_at(rule, begin + rule.period, current, rule.count - cost))

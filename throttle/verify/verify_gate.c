@@ -25,7 +25,7 @@ struct replay {
     bool has_gate;
     bool in_order;          /* all starts say when they were granted */
     int64_t last_us;        /* the last start */
-    int64_t held_us;        /* when the last start of a stretch was granted; its rule held until then */
+    int64_t granted_us;     /* when the last start of a stretch was; its rule held until then */
     struct charge *charges; /* by time; those before next_charge are taken */
     size_t next_charge, charge_count, charge_capacity;
     int64_t *ends; /* of what is in flight, ascending */
@@ -125,6 +125,24 @@ static int64_t rounding_us(const struct rule *rule)
     return algorithm_of(rule->algorithm)->bursts && rule->period_us % rule->count != 0;
 }
 
+/* ---- Another rule */
+
+/* Changes the rule; nobody knows when, only between which two times. What was in use then stayed in use: at least what still was at the
+ * second of them, and no gate that was filled with more or later lets more through than one that was filled with that at the first. A start
+ * under the new rule may lie before the last one under the old rule, at which what is in use was counted. */
+static int change_rule(struct replay *r, const struct rule *rule, const struct start *s)
+{
+    int64_t from_us = max_i64(r->granted_us, 0), to_us = max_i64(r->last_us, granted_until_us(s));
+
+    if (!r->has_gate)
+        gate_init(&r->gate, rule);
+    else if (gate_change_between(&r->gate, rule, from_us, to_us + rounding_us(&r->gate.rule), r->in_order) <
+             0)
+        return verify_out_of_memory(r->error);
+    r->has_gate = true;
+    return 0;
+}
+
 /* ---- True costs */
 
 /* Inserts a charge by its time, from the back: they come nearly in order. */
@@ -165,29 +183,6 @@ static int64_t slots_unheard(const struct replay *r, const struct start *s)
     return slots;
 }
 
-/* ---- Another rule */
-
-/* Changes the rule; nobody knows when, only between which two times. What was in use then stayed in use: at least what still was at the
- * second of them, and no gate that was filled with more or later lets more through than one that was filled with that at the first. A start
- * under the new rule may lie before the last one under the old rule, at which what is in use was counted. What was charged between the two times
- * counts for nothing: nobody knows by which rule it drains. */
-static int change_rule(struct replay *r, const struct rule *rule, const struct start *s)
-{
-    int64_t from_us = max_i64(r->held_us, 0), to_us = max_i64(r->last_us, granted_until_us(s));
-
-    if (!r->has_gate)
-        gate_init(&r->gate, rule);
-    else if (take_charges(r, from_us) < 0)
-        return r->error->status;
-    else if (gate_change_between(&r->gate, rule, from_us, to_us + rounding_us(&r->gate.rule), r->in_order) <
-             0)
-        return verify_out_of_memory(r->error);
-    while (r->next_charge < r->charge_count && r->charges[r->next_charge].at_us <= to_us)
-        r->next_charge++;
-    r->has_gate = true;
-    return 0;
-}
-
 /* ---- Rates */
 
 /* Returns when the gate opens for a start, without those charges. At the start's time or before: it is not too early. */
@@ -219,7 +214,7 @@ static int replay_rate(struct replay *r, struct event *event)
     const struct start *s = event_start(r, event);
     int64_t slots = slots_taken(r, event), opens_us = s->at_us;
 
-    if (take_charges(r, min_i64(s->at_us, r->held_us)) < 0)
+    if (take_charges(r, s->at_us) < 0)
         return r->error->status;
     if (slots > 0)
         opens_us = opens_at(r, s, slots);
@@ -433,7 +428,7 @@ static size_t stretch_end(const struct replay *r, struct event *events, size_t n
     return end;
 }
 
-static int replay_stretch(struct replay *r, struct event *events, size_t n, bool is_last)
+static int replay_stretch(struct replay *r, struct event *events, size_t n)
 {
     const struct rule *rule = &r->input->rules[event_rule(r->input, &events[0])->same];
     bool in_flight = rule->algorithm == ALGORITHM_CONCURRENCY;
@@ -446,9 +441,9 @@ static int replay_stretch(struct replay *r, struct event *events, size_t n, bool
         r->end_count = 0;
         status = change_rule(r, rule, event_start(r, &events[0]));
     }
-    r->held_us = is_last ? INT64_MAX : granted_from_us(event_start(r, &events[n - 1]));
     for (size_t i = 0; status == 0 && i < n; i++)
         status = in_flight ? replay_in_flight(r, &events[i]) : replay_rate(r, &events[i]);
+    r->granted_us = granted_from_us(event_start(r, &events[n - 1]));
     qsort(events, n, sizeof *events, by_slot);
     r->last_us = event_start(r, &events[n - 1])->at_us;
     measure_stretch(r, rule, events, n);
@@ -467,7 +462,7 @@ int gate_replay(const struct verify_input *input, struct event *events, size_t n
         r.in_order &= event_start(&r, &events[i])->ahead_us >= 0;
     for (size_t i = 0, count; status == 0 && i < n; i += count) {
         count = stretch_end(&r, events + i, n - i);
-        status = replay_stretch(&r, events + i, count, i + count == n);
+        status = replay_stretch(&r, events + i, count);
     }
     if (r.earned > 0)
         use->kept = r.beyond / r.earned;
