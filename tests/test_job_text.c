@@ -215,14 +215,14 @@ SCENE_TEST(test_a_key_is_what_decoding_finds)
 static void put_number(void)
 {
     int64_t scale = draw(40) - 20;
-    double number = (double)(draw(1) ? draw(1000) : draw(INT64_MAX)) * (draw(1) ? 1 : -1);
+    double number = (double)(draw(1) ? draw(1000) : draw(INT64_MAX - 1)) * (draw(1) ? 1 : -1);
 
     for (int64_t i = 0; draw(1) && i < scale; i++)
         number *= 10;
     for (int64_t i = 0; draw(1) && i > scale; i--)
         number /= 10;
     if (draw(2) == 0)
-        put(textf("%" PRId64, draw(INT64_MAX) >> draw(62)));
+        put(textf("%" PRId64, draw(INT64_MAX - 1) >> draw(62)));
     else
         put(textf(draw(1) ? "%.17g" : "%.3e", number));
 }
